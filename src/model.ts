@@ -1,0 +1,93 @@
+/**
+ * The rows of Holdfast: what is kept, in plain data, the same for every backend.
+ *
+ * A backend stores these fields and never looks inside an {@link Encoded}. Three kinds of row are immutable once
+ * written and may be shared by any number of branches: blobs, list items and (regular) writes.
+ */
+
+/** A value as text. Begins with the codec's name and version, see `serde.ts`. Opaque to backends. */
+export type Encoded = string;
+
+/** A thread: one lineage of checkpoints in the root namespace. Exists from its first row until it is deleted. */
+export interface ThreadRow {
+  readonly thread: string;
+  /** How often this thread id has been deleted before: runs that loaded an earlier era are refused. */
+  readonly era: number;
+}
+
+/** A stored checkpoint. Unique by (thread, ns, id). */
+export interface CheckpointRow {
+  readonly thread: string;
+  /** Checkpoint namespace; "" is the root. */
+  readonly ns: string;
+  readonly id: string;
+  readonly parent: string | undefined;
+  /** LangGraph's `metadata.source`: "input" | "loop" | "update" | "fork". Decides what counts as committed. */
+  readonly source: string;
+  /** Everything else: versions, metadata, small values, references to items and blobs. */
+  readonly body: Encoded;
+}
+
+/**
+ * The writes of one `putWrites` call (regular), or one special write. Unique by (thread, ns, checkpoint, task, slot).
+ * `body` is `[[idx, channel, value], …]`.
+ */
+export interface WriteRow {
+  /** The checkpoint the task ran from. */
+  readonly checkpoint: string;
+  readonly task: string;
+  /** LangGraph's task path, for the order of writes; "" for input and commands. */
+  readonly path: string;
+  /** 0, 1, … for regular calls; −1 … −4 for the special write of that LangGraph index. */
+  readonly slot: number;
+  /** The run that wrote it; undefined for writes made outside a run. */
+  readonly run: string | undefined;
+  readonly body: Encoded;
+}
+
+/** Consecutive items of a list. Unique by (thread, list, start). `body` is an array of `count` items. */
+export interface ItemsRow {
+  readonly list: string;
+  readonly start: number;
+  readonly count: number;
+  readonly body: Encoded;
+}
+
+/** A list continues another one's first `length` items. */
+export interface ListBase {
+  readonly list: string;
+  readonly length: number;
+}
+
+/**
+ * An effect's state.
+ *
+ * `intent` begun, no outcome · `done` · `failed` the body threw, the outside may have seen it · `not-executed` nothing
+ * happened (by the body's own word, by `verify` or by a person) · `given-up` by a person.
+ */
+export type EffectStatus = "intent" | "done" | "failed" | "not-executed" | "given-up";
+
+/** A recorded side effect. Unique by key. */
+export interface EffectRow {
+  /** 64 hex digits, handed to the outside world as idempotency key. */
+  readonly key: string;
+  readonly thread: string;
+  /** Namespace, checkpoint and task the call came from. */
+  readonly ns: string;
+  readonly checkpoint: string;
+  readonly task: string;
+  readonly name: string;
+  /** Digest of the canonical input. */
+  readonly digest: string;
+  /** Place among the equal calls of the task, from 0; −1 where the key was given by the user. */
+  readonly ordinal: number;
+  readonly status: EffectStatus;
+  /** Grows by one with every change; a change names the revision it was made from. */
+  readonly rev: number;
+  /** How often the body was begun. */
+  readonly attempt: number;
+  /** The owner of the last attempt, see `Backend.owner`. */
+  readonly owner: string;
+  /** Input, checkpoint map, and outcome, error or decision. */
+  readonly body: Encoded;
+}

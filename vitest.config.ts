@@ -1,0 +1,23 @@
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+export default defineConfig({
+  resolve: {
+    alias: [
+      { find: /^holdfast$/, replacement: here("./src/index.ts") },
+      { find: /^holdfast\/checkpointers$/, replacement: here("./checkpointers/open.ts") },
+      { find: /^holdfast\/checkpointers\/(memory|jsonl|sqlite)$/, replacement: here("./checkpointers/$1/index.ts") },
+      { find: /^holdfast\/testing$/, replacement: here("./src/testing/index.ts") },
+      { find: /^holdfast\/testing\/kill$/, replacement: here("./src/testing/kill.ts") },
+      { find: /^holdfast\/graphs$/, replacement: here("./graphs/index.ts") },
+    ],
+  },
+  test: {
+    include: ["test/**/*.test.ts"],
+    exclude: ["test/**/*.long.test.ts"],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+});
