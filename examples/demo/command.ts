@@ -1,0 +1,52 @@
+/** The demo as a command. */
+
+import { fileURLToPath } from "node:url";
+import { type DemoContext, type DemoResult, demo } from "./demo.ts";
+import { type DemoOptions, help, readOptions } from "./options.ts";
+import { progressOn } from "./progress.ts";
+import { legend, tableOf } from "./summary.ts";
+
+const fileBeside = (name: string) => fileURLToPath(import.meta.resolve(name));
+
+/** Runs the demo as a command; resolves with the exit code. `program` replaces the program that is killed. */
+export async function command(args: readonly string[], program = fileBeside("./child.js")): Promise<number> {
+  const options = readOptions(args);
+  if (options === "help") {
+    console.log(help);
+    return 0;
+  }
+  if ("refused" in options) {
+    console.error(`${options.refused}\n\n${help}`);
+    return 2;
+  }
+  const interrupted = new AbortController();
+  const interrupt = () => interrupted.abort(new Error("interrupted"));
+  process.on("SIGINT", interrupt).on("SIGTERM", interrupt);
+  const context: DemoContext = {
+    progress: progressOn(process.stderr),
+    abort: interrupted.signal,
+    program,
+    operator: fileBeside("../operator.js"),
+  };
+  try {
+    return report(options, await demo(options, context));
+  } catch (error) {
+    if (interrupted.signal.aborted) return 130;
+    console.error(error instanceof Error ? error.message : error);
+    return 1;
+  } finally {
+    process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
+  }
+}
+
+function report(options: DemoOptions, result: DemoResult): number {
+  const { rows, violations, seconds, kept } = result;
+  if (options.json) console.log(JSON.stringify(result, null, 2));
+  else {
+    console.log(`\n${tableOf(rows)}\n\n${legend}\n`);
+    const verdict = violations.length === 0 ? "Holdfast: nothing repeated, nothing lost." : "Holdfast has failed:";
+    console.log([verdict, ...violations.map((text) => `  ${text}`)].join("\n"));
+    console.log(`${seconds} s${kept === undefined ? "" : `; everything is in ${kept}`}`);
+  }
+  return violations.length === 0 ? 0 : 1;
+}

@@ -1,0 +1,5 @@
+/** `npm run demo`. */
+
+import { command } from "./command.ts";
+
+process.exitCode = await command(process.argv.slice(2));
