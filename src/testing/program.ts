@@ -1,0 +1,71 @@
+/**
+ * What a program under the crash matrix says about itself. All of it is for programs that the matrix starts: it sets
+ * `HOLDFAST_DIR` (the state directory, new for every fault point) and `HOLDFAST_COUNTER_URL` (the counter, a process that
+ * is not killed and to which the program's effects are the outside world).
+ */
+
+import { writeSync } from "node:fs";
+import { HoldfastError } from "../errors.ts";
+
+/** Exit code of a program that is not finished and asks to be started again, for example to answer a question. */
+export const START_AGAIN = 75;
+
+/** The state directory of this run of the program; the same for every start after a kill. */
+export function stateDirectory(): string {
+  return fromMatrix("HOLDFAST_DIR");
+}
+
+/**
+ * Prints the program's result, `{"result": …}` on a line of its own, synchronously. The last one counts. It is compared
+ * with that of a run that was not killed, as JSON: leave out what may differ, such as ids and times.
+ */
+export function reportResult(value: unknown): void {
+  writeSync(1, `${JSON.stringify({ result: value ?? null })}\n`);
+}
+
+/**
+ * The side effect to count: one more execution of `identity`; resolves with how often it has been executed by now, this
+ * time included. With `idempotencyKey` the counter is an idempotent receiver: a key it has seen is not counted again.
+ */
+export async function count(identity: string, options: { readonly idempotencyKey?: string; readonly signal?: AbortSignal } = {}): Promise<number> {
+  const { idempotencyKey, signal } = options;
+  const answer = await ask("count", { identity, idempotencyKey }, signal);
+  return (answer as { times: number }).times;
+}
+
+/** How often `identity` has been executed: what a `verify` hook or an operator asks the outside world. */
+export async function counted(identity: string): Promise<number> {
+  const answer = await ask("counted", { identity });
+  return (answer as { times: number }).times;
+}
+
+/**
+ * Tells the counter that a node begins. Once a node of a later `step` has begun, a node of an earlier one has finished
+ * and must not begin again; the matrix fails where one does. For graphs whose finished steps are durable before the
+ * next one begins: durability "sync", or an effect in every step.
+ */
+export async function nodeStarted(name: string, step: number): Promise<void> {
+  await ask("node", { name, step });
+}
+
+async function ask(what: string, body: unknown, signal?: AbortSignal): Promise<unknown> {
+  const response = await fetch(`${fromMatrix("HOLDFAST_COUNTER_URL")}/${what}`, {
+    method: "POST",
+    body: JSON.stringify(body),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  if (!response.ok) throw new Error(`counter: ${response.status} ${await response.text()}`);
+  return response.json();
+}
+
+function fromMatrix(name: string): string {
+  const value = process.env[name];
+  if (value === undefined || value === "") {
+    throw new HoldfastError(
+      "INVALID_ARGUMENT",
+      `${name} is not set: this program is meant to be started by crashMatrix. To start it by hand, set HOLDFAST_DIR to a ` +
+        "directory and HOLDFAST_COUNTER_URL to the address of a counter (`node counter-server.js` prints one).",
+    );
+  }
+  return value;
+}
