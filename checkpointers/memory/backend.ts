@@ -1,0 +1,33 @@
+/** Rows in this process's memory. Lost with the process: for tests and for graphs that need no durability. */
+
+import type { Backend, Commit, Verdict } from "holdfast";
+import { judge } from "./judge.ts";
+import { MemoryState } from "./state.ts";
+import { StateBackend } from "./state-backend.ts";
+
+export interface MemoryBackendOptions {
+  /** The rows; default: none. Backends over the same state behave like processes over the same file. */
+  readonly state?: MemoryState;
+}
+
+/** A backend without files. `capabilities`: one process, no durability, no transactions. */
+export function memoryBackend(options: MemoryBackendOptions = {}): Backend {
+  return new MemoryBackend(options.state ?? new MemoryState());
+}
+
+class MemoryBackend extends StateBackend {
+  constructor(state: MemoryState) {
+    super("memory:", { processes: "one", durability: "none", transactions: false }, state);
+  }
+
+  async commit(group: readonly Commit[]): Promise<readonly Verdict[]> {
+    this.requireOpen();
+    return group.map((commit) => {
+      const { verdict, changes } = judge(this.state, commit);
+      for (const change of changes) this.state.apply(change);
+      return verdict;
+    });
+  }
+
+  protected async release(): Promise<void> {}
+}

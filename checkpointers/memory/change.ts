@@ -1,0 +1,72 @@
+/**
+ * What an accepted commit changes, in plain data, and what the judge must know to decide about it.
+ *
+ * Operations say what a writer wants and under which conditions; changes say what is stored: the slot of a write is
+ * decided, blobs that are there already are left out. Applying a change cannot fail.
+ */
+
+import { createHash } from "node:crypto";
+import type { CheckpointRow, EffectRow, ItemsRow, ListBase, WriteRow } from "holdfast";
+
+export type Change =
+  /** Stores the checkpoint, or replaces it, and makes it the head of its namespace. */
+  | { readonly kind: "checkpoint"; readonly row: CheckpointRow }
+  /** Stores the row in its slot, or replaces the one there. */
+  | { readonly kind: "writes"; readonly thread: string; readonly ns: string; readonly row: WriteRow }
+  | { readonly kind: "items"; readonly thread: string; readonly row: ItemsRow; readonly base: ListBase | undefined }
+  | { readonly kind: "blob"; readonly thread: string; readonly hash: string; readonly data: string | Uint8Array }
+  | { readonly kind: "effect"; readonly row: EffectRow }
+  /** Removes the thread's rows. `rows` says whether there were any. */
+  | { readonly kind: "delete"; readonly thread: string; readonly era: number; readonly rows: boolean }
+  /** What is kept of a deletion: the digest of the thread id, see {@link threadDigest}, and the next era. */
+  | { readonly kind: "era"; readonly digest: string; readonly era: number };
+
+/** The questions a commit's preconditions ask. Answered by the state and by a draft of changes over it. */
+export interface View {
+  era(thread: string): number;
+  /** Whether anything is stored that bears the thread's id. */
+  hasRows(thread: string): boolean;
+  head(thread: string, ns: string): string | undefined;
+  /** The rows of one task on one checkpoint. */
+  taskWrites(thread: string, ns: string, checkpoint: string, task: string): readonly WriteRow[];
+  hasItems(thread: string, list: string, start: number): boolean;
+  hasBlob(thread: string, hash: string): boolean;
+  effect(key: string): EffectRow | undefined;
+}
+
+/**
+ * What stands for the id of a deleted thread. Hashes the id's JSON text, not its UTF-8: ids that differ in a lone
+ * surrogate have the same UTF-8.
+ */
+export function threadDigest(thread: string): string {
+  return createHash("sha256").update(JSON.stringify(thread)).digest("hex");
+}
+
+/** What a deletion of its thread leaves of an effect: a given key speaks of the world outside and stays. */
+export function afterDeletion(row: EffectRow): EffectRow | undefined {
+  return row.ordinal === -1 ? Object.freeze({ ...row, thread: "" }) : undefined;
+}
+
+/** Roughly the characters a change takes; the same measure for what is alive and for what is in a log. */
+export function weightOf(change: Change): number {
+  const fields = 100;
+  switch (change.kind) {
+    case "checkpoint":
+      return fields + change.row.thread.length + change.row.ns.length + change.row.body.length;
+    case "writes":
+      return fields + change.thread.length + change.ns.length + change.row.task.length + change.row.body.length;
+    case "items":
+      return fields + change.thread.length + change.row.list.length + change.row.body.length;
+    case "blob":
+      return fields + change.thread.length + change.data.length;
+    case "effect":
+      return fields + change.row.thread.length + change.row.ns.length + change.row.task.length + change.row.body.length;
+    case "delete":
+    case "era":
+      return fields;
+    default: {
+      const never: never = change;
+      return never;
+    }
+  }
+}

@@ -1,0 +1,206 @@
+/** Decides about one commit: all of its changes, or the reason for none. Changes nothing itself. */
+
+import {
+  type Commit,
+  judgeEffect,
+  judgeEra,
+  judgeHead,
+  judgeItems,
+  type Op,
+  planWrites,
+  type Verdict,
+  type WriteRow,
+} from "holdfast";
+import { afterDeletion, type Change, type View } from "./change.ts";
+
+export interface Judged {
+  readonly verdict: Verdict;
+  /** What to apply, in order; empty where the commit is refused. */
+  readonly changes: readonly Change[];
+}
+
+/** Judges every operation on the state that the earlier operations of the same commit would leave. */
+export function judge(view: View, commit: Commit): Judged {
+  const draft = new Draft(view);
+  for (const op of commit) {
+    const verdict = judgeOp(draft, op);
+    if (verdict !== undefined) return { verdict, changes: [] };
+  }
+  return { verdict: undefined, changes: draft.changes };
+}
+
+function judgeOp(draft: Draft, op: Op): Verdict {
+  if (op.kind === "deleteThread") {
+    const { thread } = op;
+    draft.apply({ kind: "delete", thread, era: draft.era(thread) + 1, rows: draft.hasRows(thread) });
+    return undefined;
+  }
+  const verdict = judgeEra(op, draft.era(op.thread));
+  if (verdict !== undefined) return verdict;
+  switch (op.kind) {
+    case "checkpoint": {
+      const { thread, ns, id, parent, source, body } = op;
+      const verdict = judgeHead(op, draft.head(thread, ns));
+      if (verdict !== undefined) return verdict;
+      draft.apply({ kind: "checkpoint", row: Object.freeze({ thread, ns, id, parent, source, body }) });
+      return undefined;
+    }
+    case "writes": {
+      const { thread, ns } = op;
+      const { row, verdict } = planWrites(op, draft.taskWrites(thread, ns, op.checkpoint, op.task));
+      if (verdict !== undefined) return verdict;
+      if (row !== undefined) draft.apply({ kind: "writes", thread, ns, row: Object.freeze(row) });
+      return undefined;
+    }
+    case "items": {
+      const { thread, list, start, count, body } = op;
+      const verdict = judgeItems(op, draft.hasItems(thread, list, start));
+      if (verdict !== undefined) return verdict;
+      const base = op.base === undefined ? undefined : Object.freeze({ ...op.base });
+      draft.apply({ kind: "items", thread, row: Object.freeze({ list, start, count, body }), base });
+      return undefined;
+    }
+    case "blob": {
+      const { thread, hash, data } = op;
+      if (draft.hasBlob(thread, hash)) return undefined;
+      // Bytes are the only mutable data of an operation: keep a copy that nobody else holds.
+      draft.apply({ kind: "blob", thread, hash, data: typeof data === "string" ? data : new Uint8Array(data) });
+      return undefined;
+    }
+    case "effect": {
+      const verdict = judgeEffect(op, draft.effect(op.row.key));
+      if (verdict !== undefined) return verdict;
+      draft.apply({ kind: "effect", row: Object.freeze({ ...op.row }) });
+      return undefined;
+    }
+    default: {
+      const never: never = op;
+      return never;
+    }
+  }
+}
+
+/** What a draft adds to one thread. Keys of several parts carry the lengths, so no character separates. */
+interface ThreadDraft {
+  era: number;
+  /** Deleted in this draft: nothing below shows through. */
+  fresh: boolean;
+  rows: boolean;
+  heads: Map<string, string>;
+  tasks: Map<string, Map<number, WriteRow>>;
+  items: Set<string>;
+  blobs: Set<string>;
+}
+
+const taskKey = (ns: string, checkpoint: string, task: string) =>
+  `${ns.length} ${checkpoint.length} ${ns}${checkpoint}${task}`;
+const itemsKey = (list: string, start: number) => `${start} ${list}`;
+
+/** Changes that are decided and not yet applied, as a view: what lies below is seen through them and not touched. */
+export class Draft implements View {
+  readonly changes: Change[] = [];
+  readonly #below: View;
+  readonly #threads = new Map<string, ThreadDraft>();
+  readonly #effects = new Map<string, EffectSlot>();
+
+  constructor(below: View) {
+    this.#below = below;
+  }
+
+  era(thread: string): number {
+    return this.#threads.get(thread)?.era ?? this.#below.era(thread);
+  }
+
+  hasRows(thread: string): boolean {
+    const draft = this.#threads.get(thread);
+    return draft?.rows === true || (draft?.fresh !== true && this.#below.hasRows(thread));
+  }
+
+  head(thread: string, ns: string): string | undefined {
+    const draft = this.#threads.get(thread);
+    return draft?.heads.get(ns) ?? (draft?.fresh ? undefined : this.#below.head(thread, ns));
+  }
+
+  taskWrites(thread: string, ns: string, checkpoint: string, task: string): readonly WriteRow[] {
+    const draft = this.#threads.get(thread);
+    const rows = draft?.fresh ? [] : this.#below.taskWrites(thread, ns, checkpoint, task);
+    const own = draft?.tasks.get(taskKey(ns, checkpoint, task));
+    return own === undefined ? rows : [...rows.filter((row) => !own.has(row.slot)), ...own.values()];
+  }
+
+  hasItems(thread: string, list: string, start: number): boolean {
+    const draft = this.#threads.get(thread);
+    return draft?.items.has(itemsKey(list, start)) || (!draft?.fresh && this.#below.hasItems(thread, list, start));
+  }
+
+  hasBlob(thread: string, hash: string): boolean {
+    const draft = this.#threads.get(thread);
+    return draft?.blobs.has(hash) || (!draft?.fresh && this.#below.hasBlob(thread, hash));
+  }
+
+  effect(key: string): EffectSlot {
+    if (this.#effects.has(key)) return this.#effects.get(key);
+    const row = this.#below.effect(key);
+    return row !== undefined && this.#threads.get(row.thread)?.fresh ? afterDeletion(row) : row;
+  }
+
+  apply(change: Change): void {
+    this.changes.push(change);
+    switch (change.kind) {
+      case "checkpoint":
+        this.#thread(change.row.thread).heads.set(change.row.ns, change.row.id);
+        return;
+      case "writes": {
+        const { row } = change;
+        const { tasks } = this.#thread(change.thread);
+        const key = taskKey(change.ns, row.checkpoint, row.task);
+        const slots = tasks.get(key);
+        if (slots === undefined) tasks.set(key, new Map([[row.slot, row]]));
+        else slots.set(row.slot, row);
+        return;
+      }
+      case "items":
+        this.#thread(change.thread).items.add(itemsKey(change.row.list, change.row.start));
+        return;
+      case "blob":
+        this.#thread(change.thread).blobs.add(change.hash);
+        return;
+      case "effect":
+        this.#thread(change.row.thread);
+        this.#effects.set(change.row.key, change.row);
+        return;
+      case "delete":
+        this.#delete(change.thread, change.era);
+        return;
+      case "era":
+        throw new TypeError("An era is recorded by deleting its thread.");
+      default: {
+        const never: never = change;
+        return never;
+      }
+    }
+  }
+
+  #thread(thread: string): ThreadDraft {
+    let draft = this.#threads.get(thread);
+    if (draft === undefined) {
+      draft = emptyThread(this.#below.era(thread), false);
+      this.#threads.set(thread, draft);
+    }
+    draft.rows = true;
+    return draft;
+  }
+
+  #delete(thread: string, era: number): void {
+    for (const [key, row] of this.#effects) {
+      if (row?.thread === thread) this.#effects.set(key, afterDeletion(row));
+    }
+    this.#threads.set(thread, emptyThread(era, true));
+  }
+}
+
+type EffectSlot = ReturnType<View["effect"]>;
+
+function emptyThread(era: number, fresh: boolean): ThreadDraft {
+  return { era, fresh, rows: false, heads: new Map(), tasks: new Map(), items: new Set(), blobs: new Set() };
+}

@@ -1,0 +1,111 @@
+/** Short ways to write operations and to say what became of them, for the conformance suite. */
+
+import assert from "node:assert/strict";
+import type { Backend, Commit, Op } from "../backend.ts";
+import { type ErrorCode, isHoldfastError } from "../errors.ts";
+import type { EffectRow, ListBase, WriteRow } from "../model.ts";
+
+type Fields<K extends Op["kind"]> = Partial<Omit<Extract<Op, { kind: K }>, "kind">>;
+export type Entry = readonly [idx: number, channel: string, value: unknown];
+
+export const encoded = (value: unknown) => `json/1 ${JSON.stringify(value)}`;
+
+export function checkpoint(id: string, fields: Fields<"checkpoint"> = {}): Extract<Op, { kind: "checkpoint" }> {
+  const defaults = { thread: "t", era: 0, ns: "", parent: undefined, source: "loop", heads: undefined };
+  return { kind: "checkpoint", ...defaults, id, body: encoded({ checkpoint: id }), ...fields };
+}
+
+/** A call with all of a task's writes; by default of task "a" on checkpoint "1", in run "run 1". */
+export function writes(entries: readonly Entry[], fields: Fields<"writes"> = {}): Extract<Op, { kind: "writes" }> {
+  const place = { thread: "t", era: 0, ns: "", checkpoint: "1", task: "a", path: "~__pull, a" };
+  return { kind: "writes", ...place, slot: undefined, run: "run 1", body: encoded(entries), ...fields };
+}
+
+export function items(list: string, start: number, values: readonly unknown[], fields: Fields<"items"> = {}): Op {
+  const row = { list, start, count: values.length, body: encoded(values) };
+  return { kind: "items", thread: "t", era: 0, base: undefined, ...row, ...fields };
+}
+
+export const base = (list: string, length: number): { base: ListBase } => ({ base: { list, length } });
+
+export function blob(hash: string, data: string | Uint8Array, fields: Fields<"blob"> = {}): Op {
+  return { kind: "blob", thread: "t", era: 0, hash, data, ...fields };
+}
+
+export function effectRow(key: string, fields: Partial<EffectRow> = {}): EffectRow {
+  const place = { thread: "t", ns: "", checkpoint: "1", task: "a", name: "charge", digest: "d1", ordinal: 0 };
+  const state = { status: "intent", rev: 0, attempt: 1, owner: "owner 1", body: encoded({ input: key }) } as const;
+  return { key, ...place, ...state, ...fields };
+}
+
+export function effect(row: EffectRow, expect: number | null, era = 0): Op {
+  return { kind: "effect", thread: row.thread, era, row, expect };
+}
+
+export const deleteThread = (thread: string): Op => ({ kind: "deleteThread", thread });
+
+/** Commits the operations together; fails unless they are accepted. */
+export async function accept(backend: Backend, ...ops: Op[]): Promise<void> {
+  const verdicts = await backend.commit([ops]);
+  assert.equal(verdicts.length, 1, "there must be one verdict per commit");
+  if (verdicts[0] !== undefined) throw verdicts[0];
+}
+
+/** Commits the operations together; fails unless they are refused with this code. */
+export async function refuse(backend: Backend, code: ErrorCode, ...ops: Op[]): Promise<void> {
+  assert.deepEqual(await codes(backend, [ops]), [code]);
+}
+
+/** Commits a group; the code of each verdict, "accepted" for none. */
+export async function codes(backend: Backend, group: readonly Commit[]): Promise<string[]> {
+  return (await backend.commit(group)).map((verdict) => verdict?.code ?? "accepted");
+}
+
+export async function collect<T>(rows: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const row of rows) found.push(row);
+  return found;
+}
+
+export async function ids(rows: AsyncIterable<{ readonly id: string }>): Promise<string[]> {
+  return (await collect(rows)).map((row) => row.id);
+}
+
+export async function headOf(backend: Backend, thread = "t", ns = ""): Promise<string | undefined> {
+  return (await backend.load(thread, ns, undefined)).head;
+}
+
+/** The writes of a checkpoint in a fixed order, without what every row has. */
+export async function writesOf(backend: Backend, id = "1", thread = "t", ns = ""): Promise<string[]> {
+  return describeWrites((await backend.load(thread, ns, id)).writes);
+}
+
+/** One line per row: `task slot run body`. */
+export function describeWrites(rows: readonly WriteRow[]): string[] {
+  return rows.map((row) => `${row.task} ${row.slot} ${row.run ?? "-"} ${row.body}`).sort();
+}
+
+/** One line per row of a list: `list start+count`. */
+export async function itemsOf(backend: Backend, list: string, length: number, thread = "t"): Promise<string[]> {
+  const { rows } = await backend.items(thread, list, length);
+  return rows.map((row) => `${row.list} ${row.start}+${row.count}`);
+}
+
+/** The values that a reader would make of the first `length` items: a row ends where the next one starts. */
+export async function valuesOf(backend: Backend, list: string, length: number, thread = "t"): Promise<unknown[]> {
+  const values: unknown[] = [];
+  for (const row of (await backend.items(thread, list, length)).rows) {
+    values.length = Math.min(values.length, row.start);
+    assert.equal(values.length, row.start, `no gap before ${row.list} ${row.start}`);
+    values.push(...(JSON.parse(row.body.slice(row.body.indexOf(" ") + 1)) as unknown[]));
+  }
+  return values.slice(0, length);
+}
+
+export async function rejectsWith(code: ErrorCode, promise: Promise<unknown>): Promise<void> {
+  await assert.rejects(promise, (error) => {
+    assert.ok(isHoldfastError(error), `a typed error, not ${String(error)}`);
+    assert.equal(error.code, code);
+    return true;
+  });
+}

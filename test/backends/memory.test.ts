@@ -1,0 +1,37 @@
+import { describeBackend, type OpenedBackend } from "holdfast/testing";
+import { expect, test } from "vitest";
+import { memoryBackend } from "../../checkpointers/memory/backend.ts";
+import { MemoryState } from "../../checkpointers/memory/state.ts";
+
+async function open(): Promise<OpenedBackend> {
+  const state = new MemoryState();
+  const backend = memoryBackend({ state });
+  return { backend, second: async () => memoryBackend({ state }), destroy: () => backend.close() };
+}
+
+await describeBackend("memoryBackend()", open);
+
+test("two memory backends share nothing unless they are given the same state", async () => {
+  const [one, other] = [memoryBackend(), memoryBackend()];
+  await one.commit([[{ kind: "blob", thread: "t", era: 0, hash: "h", data: "data" }]]);
+  expect((await other.blobs("t", ["h"])).size).toBe(0);
+});
+
+test("rows that are read are frozen, so no reader can change what another one reads", async () => {
+  const backend = memoryBackend();
+  const place = { thread: "t", era: 0, ns: "" };
+  await backend.commit([
+    [
+      { kind: "checkpoint", ...place, id: "1", parent: undefined, source: "input", body: "json/1 {}", heads: undefined },
+      { kind: "writes", ...place, checkpoint: "1", task: "a", path: "", slot: undefined, run: "r", body: 'json/1 [[0,"c",1]]' },
+      { kind: "items", ...place, list: "l", start: 0, count: 1, body: "json/1 [1]", base: undefined },
+    ],
+  ]);
+  const { checkpoint, writes } = await backend.load("t", "", undefined);
+  const { rows } = await backend.items("t", "l", 1);
+  for (const row of [checkpoint, ...writes, ...rows]) expect(Object.isFrozen(row)).toBe(true);
+});
+
+test("what memory promises is stated: one process, no durability, no transactions", () => {
+  expect(memoryBackend().capabilities).toEqual({ processes: "one", durability: "none", transactions: false });
+});
