@@ -1,7 +1,7 @@
 /**
  * The person who decides what no program can know: whether a mail went out before the process died.
  *
- *     node dist/examples/operator.js --checkpointer sqlite:holdfast.db --world http://127.0.0.1:4000/main [--thread T] [--json]
+ *     node dist/examples/operator.js --checkpointer sqlite:holdfast.db --world http://127.0.0.1:4000/main --thread T [--json]
  *
  * A process of its own, with nothing but the checkpointer's address. It looks into the mail server's sent folder, as a
  * person would, and records what it found: the first decision on an effect holds.
@@ -20,16 +20,17 @@ const { values: options } = parseArgs({
     json: { type: "boolean", default: false },
   },
 });
-if (options.checkpointer === undefined || options.world === undefined) {
-  console.error("usage: operator --checkpointer URL --world URL [--thread T] [--json]");
+const { checkpointer: url, world: shop, thread } = options;
+if (url === undefined || shop === undefined || thread === undefined) {
+  console.error("usage: operator --checkpointer URL --world URL --thread T [--json]");
   process.exit(2);
 }
 
-const world = worldClient(options.world);
-const checkpointer = await openCheckpointer(options.checkpointer);
+const world = worldClient(shop);
+const checkpointer = await openCheckpointer(url);
 let settled = 0;
 try {
-  for (const parked of await checkpointer.effects(options.thread === undefined ? {} : { thread: options.thread })) {
+  for (const parked of await checkpointer.effects({ thread })) {
     // An open charge is not a matter for a person: its `verify` asks the bank.
     if (parked.name !== "send-mail" || (parked.status !== "intent" && parked.status !== "failed")) continue;
     const mail = parked.input as Mail;

@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { text } from "node:stream/consumers";
 
 /** How a child ended. */
@@ -30,12 +29,17 @@ export async function runChild(program: string, args: readonly string[], options
     signal: options.abort,
     killSignal: "SIGKILL",
   });
-  const [[code, signal], stdout, stderr] = await Promise.all([
-    once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>,
-    text(child.stdout),
-    text(child.stderr),
-  ]);
-  return { code, signal, stdout, stderr };
+  let failure: Error | undefined;
+  child.once("error", (error) => {
+    failure = error;
+  });
+  // Also an aborted child is waited for: nobody writes into a directory that is being removed.
+  const closed = new Promise<Pick<ChildEnd, "code" | "signal">>((resolve) => {
+    child.once("close", (code, signal) => resolve({ code, signal }));
+  });
+  const [end, stdout, stderr] = await Promise.all([closed, text(child.stdout), text(child.stderr)]);
+  if (failure !== undefined) throw failure;
+  return { ...end, stdout, stderr };
 }
 
 /** Calls `work` for each item, at most `width` at a time; the first error ends it, once those under way have ended. */

@@ -54,7 +54,7 @@ export async function unbrokenRun(setting: Setting): Promise<UnbrokenRun> {
   const record = join(stage.directory, "points.txt");
   const answer = answerOf(await stage.start({ HOLDFAST_KILL_RECORD: record }));
   if (answer.status !== "finished") throw new Error(`The unbroken run of ${stage.title} is ${answer.status} instead of finished.`);
-  const traces = await stage.traces(answer);
+  const traces = await stage.traces(answer.values);
   await runAgain(stage, setting, traces);
   const points = (await readFile(record, "utf8")).split("\n").filter((line) => line !== "");
   return { traces, points: [...new Set(points)] };
@@ -65,7 +65,7 @@ async function runAgain(stage: Stage, { variant }: Setting, first: Traces): Prom
   if (variant.saver === "holdfast" && again.status !== "already_done") {
     throw new Error(`${stage.title}, started again after its end, says ${again.status} instead of already_done.`);
   }
-  const { complaints } = judge(await stage.traces(again), first);
+  const { complaints } = judge(await stage.traces(again.values), first);
   if (variant.saver === "holdfast" && complaints.length > 0) {
     throw new Error(`${stage.title}, started again after its end: ${complaints.join("; ")}.`);
   }
@@ -78,12 +78,17 @@ export async function killedRun(setting: Setting, point: string, unbroken: Unbro
   const reached = end.signal === "SIGKILL";
   let resumes = 0;
   let settled = 0;
+  const judged = async (values: unknown, unfinished?: string): Promise<KilledRun> => {
+    const verdict = judge(await stage.traces(values), unbroken.traces);
+    const complaints = unfinished === undefined ? verdict.complaints : [unfinished, ...verdict.complaints];
+    return { point, reached, resumes, settled, verdict: { ...verdict, complaints } };
+  };
   for (;;) {
-    const answer = end.signal === "SIGKILL" ? undefined : answerOf(end);
-    if (answer?.status === "finished" || answer?.status === "already_done") {
-      return { point, reached, resumes, settled, verdict: judge(await stage.traces(answer), unbroken.traces) };
-    }
-    if (resumes === resumesMax) throw new Error(`${stage.title} is not finished after ${resumes} resumes.`);
+    const died = end.signal === "SIGKILL";
+    if (!died && end.code !== 0) return judged(undefined, failureOf(end));
+    const answer = died ? undefined : answerOf(end);
+    if (answer?.status === "finished" || answer?.status === "already_done") return judged(answer.values);
+    if (resumes === resumesMax) return judged(undefined, `it is not through after ${resumes} resumes`);
     if (answer?.status === "parked") settled += await stage.operate();
     resumes += 1;
     end = await stage.start({});
@@ -97,7 +102,7 @@ interface Stage {
   start(env: Readonly<Record<string, string>>): Promise<ChildEnd>;
   /** Lets the operator decide what is parked; returns how much he decided. */
   operate(): Promise<number>;
-  traces(answer: Answer): Promise<Traces>;
+  traces(values: unknown): Promise<Traces>;
 }
 
 async function setStage(setting: Setting, name: string): Promise<Stage> {
@@ -118,7 +123,7 @@ async function setStage(setting: Setting, name: string): Promise<Stage> {
       const end = await runChild(setting.operator, args, { cwd: directory, abort });
       return (JSON.parse(lastLine(end)) as { settled: number }).settled;
     },
-    traces: async ({ values }) => ({
+    traces: async (values) => ({
       ledger: await worldClient(shop).ledger(),
       files: await readFiles(directory, files),
       values,
@@ -130,8 +135,11 @@ function answerOf(end: ChildEnd): Answer {
   return JSON.parse(lastLine(end)) as Answer;
 }
 
-function lastLine({ code, signal, stdout, stderr }: ChildEnd): string {
-  const line = stdout.trimEnd().split("\n").at(-1) ?? "";
-  if (code === 0 && line !== "") return line;
-  throw new Error(`A process ended with ${signal ?? `exit code ${code}`}: ${stderr.trim() || "it said nothing"}`);
+function lastLine(end: ChildEnd): string {
+  if (end.code !== 0) throw new Error(failureOf(end));
+  return end.stdout.trimEnd().split("\n").at(-1) ?? "";
+}
+
+function failureOf({ code, signal, stderr }: ChildEnd): string {
+  return `a process ended with ${signal ?? `exit code ${code}`}: ${stderr.trim() || "it said nothing"}`;
 }

@@ -16,7 +16,7 @@ export interface Row {
   readonly executed: number;
   readonly repeated: number;
   readonly lost: number;
-  /** Runs that ended with another state or another file than the unbroken run. */
+  /** Runs that did not end, or ended with another state or another file than the unbroken run. */
   readonly differing: number;
   readonly settled: number;
   readonly seconds: number;
@@ -73,7 +73,7 @@ export function tableOf(rows: readonly Row[]): string {
 export const legend = `executed   work done outside, and files written, as the outside world counted it
 repeated   work done once more for the same order or file, under whatever key
 lost       work or files of the unbroken run that are missing at the end
-differing  runs that end with another state or another file than the unbroken run
+differing  runs that do not end, or end with another state or another file than the unbroken run
 settled    effects nobody could ask about (the mail), decided by a separate operator process that looked into the sent folder
 SqliteSaver: the same node bodies without effect(), killed by the same preload; the node passes its checkpoint id as key.
 Charge, stock and model refuse a second call with the same key; the mail server does not, for nobody.`;
