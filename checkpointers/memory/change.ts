@@ -16,16 +16,14 @@ export type Change =
   | { readonly kind: "items"; readonly thread: string; readonly row: ItemsRow; readonly base: ListBase | undefined }
   | { readonly kind: "blob"; readonly thread: string; readonly hash: string; readonly data: string | Uint8Array }
   | { readonly kind: "effect"; readonly row: EffectRow }
-  /** Removes the thread's rows. `rows` says whether there were any. */
-  | { readonly kind: "delete"; readonly thread: string; readonly era: number; readonly rows: boolean }
-  /** What is kept of a deletion: the digest of the thread id, see {@link threadDigest}, and the next era. */
+  /** Removes the thread's rows and leaves its digest and next era. */
+  | { readonly kind: "delete"; readonly thread: string; readonly digest: string; readonly era: number }
+  /** What is left of a deletion: the digest of the thread id, see {@link threadDigest}, and the next era. */
   | { readonly kind: "era"; readonly digest: string; readonly era: number };
 
 /** The questions a commit's preconditions ask. Answered by the state and by a draft of changes over it. */
 export interface View {
   era(thread: string): number;
-  /** Whether anything is stored that bears the thread's id. */
-  hasRows(thread: string): boolean;
   head(thread: string, ns: string): string | undefined;
   /** The rows of one task on one checkpoint. */
   taskWrites(thread: string, ns: string, checkpoint: string, task: string): readonly WriteRow[];

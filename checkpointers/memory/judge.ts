@@ -11,7 +11,7 @@ import {
   type Verdict,
   type WriteRow,
 } from "holdfast";
-import { afterDeletion, type Change, type View } from "./change.ts";
+import { afterDeletion, type Change, threadDigest, type View } from "./change.ts";
 
 export interface Judged {
   readonly verdict: Verdict;
@@ -32,7 +32,7 @@ export function judge(view: View, commit: Commit): Judged {
 function judgeOp(draft: Draft, op: Op): Verdict {
   if (op.kind === "deleteThread") {
     const { thread } = op;
-    draft.apply({ kind: "delete", thread, era: draft.era(thread) + 1, rows: draft.hasRows(thread) });
+    draft.apply({ kind: "delete", thread, digest: threadDigest(thread), era: draft.era(thread) + 1 });
     return undefined;
   }
   const verdict = judgeEra(op, draft.era(op.thread));
@@ -85,7 +85,6 @@ interface ThreadDraft {
   era: number;
   /** Deleted in this draft: nothing below shows through. */
   fresh: boolean;
-  rows: boolean;
   heads: Map<string, string>;
   tasks: Map<string, Map<number, WriteRow>>;
   items: Set<string>;
@@ -109,11 +108,6 @@ export class Draft implements View {
 
   era(thread: string): number {
     return this.#threads.get(thread)?.era ?? this.#below.era(thread);
-  }
-
-  hasRows(thread: string): boolean {
-    const draft = this.#threads.get(thread);
-    return draft?.rows === true || (draft?.fresh !== true && this.#below.hasRows(thread));
   }
 
   head(thread: string, ns: string): string | undefined {
@@ -166,7 +160,6 @@ export class Draft implements View {
         this.#thread(change.thread).blobs.add(change.hash);
         return;
       case "effect":
-        this.#thread(change.row.thread);
         this.#effects.set(change.row.key, change.row);
         return;
       case "delete":
@@ -187,7 +180,6 @@ export class Draft implements View {
       draft = emptyThread(this.#below.era(thread), false);
       this.#threads.set(thread, draft);
     }
-    draft.rows = true;
     return draft;
   }
 
@@ -202,5 +194,5 @@ export class Draft implements View {
 type EffectSlot = ReturnType<View["effect"]>;
 
 function emptyThread(era: number, fresh: boolean): ThreadDraft {
-  return { era, fresh, rows: false, heads: new Map(), tasks: new Map(), items: new Set(), blobs: new Set() };
+  return { era, fresh, heads: new Map(), tasks: new Map(), items: new Set(), blobs: new Set() };
 }

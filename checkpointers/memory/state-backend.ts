@@ -80,7 +80,6 @@ export abstract class StateBackend implements Backend {
   }
 
   async #close(): Promise<void> {
-    // Nothing is thrown into the caller's face and the flag is set before the first wait.
     try {
       await this.release();
     } finally {

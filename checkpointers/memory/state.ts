@@ -62,10 +62,6 @@ export class MemoryState implements View {
     return this.#eras.size === 0 ? 0 : (this.#eras.get(threadDigest(thread)) ?? 0);
   }
 
-  hasRows(thread: string): boolean {
-    return this.#threads.has(thread) || this.#effectsOf.has(thread);
-  }
-
   head(thread: string, ns: string): string | undefined {
     return this.#namespace(thread, ns)?.head;
   }
@@ -195,7 +191,7 @@ export class MemoryState implements View {
         return;
       case "delete":
         this.#delete(change.thread);
-        this.apply({ kind: "era", digest: threadDigest(change.thread), era: change.era });
+        this.apply({ kind: "era", digest: change.digest, era: change.era });
         return;
       case "era":
         this.#weigh(change, this.#eras.has(change.digest) ? change : undefined);

@@ -1,0 +1,87 @@
+/** The few things the log needs of a file system, so that tests can let each of them fail. */
+
+import { createReadStream } from "node:fs";
+import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
+
+export interface Files {
+  /** Creates the directory and those above it; existing ones are fine. */
+  makeDirectory(path: string): Promise<void>;
+  /** Bytes of a file; undefined where there is none. */
+  size(path: string): Promise<number | undefined>;
+  /** The file's bytes, piece by piece. */
+  read(path: string): AsyncIterable<Uint8Array>;
+  /** For writing: an existing file, or an empty one in place of whatever was there. */
+  open(path: string, mode: "existing" | "empty"): Promise<OpenFile>;
+  /** Replaces `to`. */
+  rename(from: string, to: string): Promise<void>;
+  /** No error where there is no such file. */
+  remove(path: string): Promise<void>;
+  /** Makes names in the directory durable: creations, renames, removals. */
+  syncDirectory(path: string): Promise<void>;
+}
+
+export interface OpenFile {
+  /** Writes at a position; resolves with how many bytes were written, possibly fewer than given. */
+  write(bytes: Uint8Array, position: number): Promise<number>;
+  truncate(length: number): Promise<void>;
+  /** Makes the file's contents and length durable. */
+  sync(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Read in pieces of this size. */
+const pieceBytes = 1 << 20;
+
+export const nodeFiles: Files = {
+  async makeDirectory(path) {
+    await mkdir(path, { recursive: true });
+  },
+  async size(path) {
+    try {
+      return (await stat(path)).size;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+  },
+  read: (path) => createReadStream(path, { highWaterMark: pieceBytes }),
+  async open(path, mode) {
+    return new NodeFile(await open(path, mode === "existing" ? "r+" : "w"));
+  },
+  rename,
+  async remove(path) {
+    await rm(path, { force: true });
+  },
+  async syncDirectory(path) {
+    const directory = await open(path, "r");
+    try {
+      await directory.sync();
+    } finally {
+      await directory.close();
+    }
+  },
+};
+
+class NodeFile implements OpenFile {
+  readonly #handle: FileHandle;
+
+  constructor(handle: FileHandle) {
+    this.#handle = handle;
+  }
+
+  async write(bytes: Uint8Array, position: number): Promise<number> {
+    return (await this.#handle.write(bytes, 0, bytes.length, position)).bytesWritten;
+  }
+
+  truncate(length: number): Promise<void> {
+    return this.#handle.truncate(length);
+  }
+
+  sync(): Promise<void> {
+    return this.#handle.datasync();
+  }
+
+  close(): Promise<void> {
+    return this.#handle.close();
+  }
+}

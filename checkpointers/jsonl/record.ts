@@ -1,0 +1,125 @@
+/**
+ * The lines of a log. Each is a JSON value of its own:
+ *
+ * ```
+ * {"format":"holdfast-jsonl","version":1}
+ * {"line":2,"bytes":41,"crc32":"0f3a9c11","changes":[{"kind":"era","digest":"…","era":1}]}
+ * ```
+ *
+ * A record is one commit. `bytes` and `crc32` speak of the text of `changes`; `line` is the record's place in the
+ * file, so that a line that is missing or doubled is noticed. Line ends inside values are escaped by JSON: a line feed
+ * byte always ends a record.
+ */
+
+import { constants } from "node:buffer";
+import { crc32 } from "node:zlib";
+import { HoldfastError } from "holdfast";
+import type { Change } from "../memory/change.ts";
+
+/** Readers refuse versions above this one. */
+export const formatVersion = 1;
+const format = "holdfast-jsonl";
+
+export const headerLine = Buffer.from(`${JSON.stringify({ format, version: formatVersion })}\n`);
+
+/** A first line that is longer than this is none of ours. */
+export const headerBytesMax = 1024;
+
+/** What the first line of a file says; `line` is without its line feed. */
+export function readHeader(line: Uint8Array): "ours" | "foreign" | { readonly version: unknown } {
+  try {
+    const header: unknown = JSON.parse(Buffer.from(line).toString("utf8"));
+    if (typeof header !== "object" || header === null || !("format" in header) || header.format !== format) {
+      return "foreign";
+    }
+    const version = "version" in header ? header.version : undefined;
+    return version === formatVersion ? "ours" : { version };
+  } catch {
+    return "foreign";
+  }
+}
+
+/**
+ * The line of one commit, with its line feed.
+ *
+ * @throws {HoldfastError} VALUE_TOO_LARGE where the line could not be read back: JavaScript strings end at 512 MB.
+ */
+export function encodeRecord(line: number, changes: readonly Change[]): Buffer {
+  const text = textOf(changes);
+  const payload = text === undefined ? undefined : Buffer.from(text);
+  if (payload === undefined || payload.length > constants.MAX_STRING_LENGTH) {
+    throw new HoldfastError(
+      "VALUE_TOO_LARGE",
+      `A commit of more than ${constants.MAX_STRING_LENGTH} bytes does not fit into a line of a JSONL log. ` +
+        "Keep large values outside the graph's state and store a reference, or use SQLite.",
+    );
+  }
+  const checksum = crc32(payload).toString(16).padStart(8, "0");
+  const prefix = `{"line":${line},"bytes":${payload.length},"crc32":"${checksum}","changes":`;
+  return Buffer.concat([Buffer.from(prefix), payload, Buffer.from("}\n")]);
+}
+
+const prefixPattern = /^\{"line":(\d{1,15}),"bytes":(\d{1,15}),"crc32":"([0-9a-f]{8})","changes":/;
+const prefixBytesMax = 100;
+
+/** The changes of a line without its line feed; `undefined` unless every byte is as it was written. */
+export function decodeRecord(line: number, bytes: Buffer): Change[] | undefined {
+  const prefix = prefixPattern.exec(bytes.subarray(0, prefixBytesMax).toString("latin1"));
+  if (prefix === null) return undefined;
+  const [whole, number, length, checksum] = prefix;
+  const payload = bytes.subarray(whole.length, -1);
+  const intact =
+    Number(number) === line &&
+    Number(length) === payload.length &&
+    bytes.at(-1) === 0x7d &&
+    Number.parseInt(checksum ?? "", 16) === crc32(payload);
+  return intact ? (JSON.parse(payload.toString("utf8")) as StoredChange[]).map(restore) : undefined;
+}
+
+/** Bytes as base64; a deletion as the era it leaves. JSON drops `undefined` fields. */
+type StoredChange =
+  | Exclude<Change, { kind: "blob" | "delete" }>
+  | { kind: "blob"; thread: string; hash: string; text: string }
+  | { kind: "blob"; thread: string; hash: string; base64: string };
+
+function textOf(changes: readonly Change[]): string | undefined {
+  try {
+    return JSON.stringify(changes.map(store));
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+function store(change: Change): StoredChange {
+  if (change.kind === "blob") {
+    const { kind, thread, hash, data } = change;
+    if (typeof data === "string") return { kind, thread, hash, text: data };
+    return { kind, thread, hash, base64: Buffer.from(data.buffer, data.byteOffset, data.length).toString("base64") };
+  }
+  if (change.kind === "delete") return { kind: "era", digest: change.digest, era: change.era };
+  return change;
+}
+
+function restore(stored: StoredChange): Change {
+  switch (stored.kind) {
+    case "checkpoint":
+      return { kind: "checkpoint", row: Object.freeze({ ...stored.row, parent: stored.row.parent }) };
+    case "writes":
+      return { ...stored, row: Object.freeze({ ...stored.row, run: stored.row.run }) };
+    case "items":
+      return { ...stored, row: Object.freeze(stored.row), base: stored.base && Object.freeze(stored.base) };
+    case "blob": {
+      const { kind, thread, hash } = stored;
+      return { kind, thread, hash, data: "text" in stored ? stored.text : new Uint8Array(Buffer.from(stored.base64, "base64")) };
+    }
+    case "effect":
+      return { kind: "effect", row: Object.freeze(stored.row) };
+    case "era":
+      return stored;
+    default: {
+      const never: never = stored;
+      return never;
+    }
+  }
+}
