@@ -5,7 +5,8 @@
  * retries of its own; the commit queue around it has them once for all.
  *
  * Consistency promised by every backend:
- * - B1 A commit is all or nothing: after a crash at any instruction either all of its operations are there or none.
+ * - B1 A commit is all or nothing: after a crash at any instruction either all of its operations are there or none. Its
+ *   operations are judged in order, each on the state that the earlier ones leave; one refused refuses the commit.
  * - B2 Commits are strictly serialisable per thread: the preconditions of a commit are judged on the state that all
  *   earlier accepted commits left, also those of other processes, and nothing comes between judging and applying.
  * - B3 The commits of one group are applied in order, each with its own verdict: a refused commit leaves nothing and

@@ -40,3 +40,14 @@ export type {
   ThreadRow,
   WriteRow,
 } from "./model.ts";
+export { Checkpointer, type CheckpointerOptions, isCheckpointer } from "./checkpointer.ts";
+export { type Effect, type EffectContext, type EffectDefinition, effect, type OnFork, type OnUnknown, type Schema } from "./effect.ts";
+export type { SettleRequest } from "./effect-call.ts";
+export type { Outcome, SettleResult } from "./effect-ledger.ts";
+export type { EffectRecord, RecordedDecision, SettleDecision } from "./effect-record.ts";
+export { stableTaskIds } from "./effect-site.ts";
+export { type JournalEvent, type JournalEventName, readJournal } from "./journal.ts";
+export { http4xx, nothingHappened } from "./not-executed.ts";
+export { type RunnableGraph, type RunResult, type RunStatus, run, type Wait } from "./run.ts";
+export type { ValueType } from "./serde.ts";
+export { type Transaction, type TransactionDefinition, transaction } from "./transaction.ts";

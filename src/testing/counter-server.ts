@@ -2,7 +2,7 @@
  * The independent counter, a process of its own: `node counter-server.js` listens on 127.0.0.1 and prints its address.
  * It lives as long as its standard input is open, so it never outlives whoever started it.
  *
- * `POST /<run>/count {identity, idempotencyKey?}` · `POST /<run>/counted {identity}` · `POST /<run>/node {name, step}` ·
+ * `POST /<run>/count {identity, idempotencyKey?, idempotent?}` · `POST /<run>/counted {identity, idempotencyKey?}` · `POST /<run>/node {name, step}` ·
  * `POST /<run>/report {}` → {@link CounterReport}. Runs are kept apart by the first part of the path.
  */
 
@@ -11,25 +11,34 @@ import type { AddressInfo } from "node:net";
 
 /** Everything counted in one run. */
 export interface CounterReport {
-  /** `times` is what counts; `calls` includes those of keys seen before. */
+  /** `times` is what counts; `calls` includes those that an idempotent receiver has absorbed. */
   readonly counts: Readonly<Record<string, { readonly times: number; readonly calls: number }>>;
   /** Nodes in the order in which they began. */
   readonly nodes: readonly { readonly name: string; readonly step: number }[];
 }
 
+interface Question {
+  readonly identity?: string;
+  readonly idempotencyKey?: string;
+  readonly idempotent?: boolean;
+  readonly name?: string;
+  readonly step?: number;
+}
+
 class Ledger {
-  readonly #keys = new Set<string>();
+  /** Calls for each (identity, idempotency key). */
+  readonly #keys = new Map<string, number>();
   readonly #counts = new Map<string, { times: number; calls: number }>();
   readonly #nodes: { name: string; step: number }[] = [];
 
-  answer(what: string, body: { identity?: string; idempotencyKey?: string; name?: string; step?: number }): unknown {
+  answer(what: string, question: Question): unknown {
     switch (what) {
       case "count":
-        return this.#count(body.identity ?? "", body.idempotencyKey);
+        return this.#count(question);
       case "counted":
-        return { times: this.#counts.get(body.identity ?? "")?.times ?? 0 };
+        return { times: this.#counted(question) };
       case "node":
-        this.#nodes.push({ name: body.name ?? "", step: body.step ?? 0 });
+        this.#nodes.push({ name: question.name ?? "", step: question.step ?? 0 });
         return {};
       case "report":
         return { counts: Object.fromEntries(this.#counts), nodes: this.#nodes } satisfies CounterReport;
@@ -38,13 +47,20 @@ class Ledger {
     }
   }
 
-  #count(identity: string, key: string | undefined): { times: number } {
+  #count({ identity = "", idempotencyKey, idempotent = false }: Question): { times: number } {
     const entry = this.#counts.get(identity) ?? { times: 0, calls: 0 };
     this.#counts.set(identity, entry);
     entry.calls += 1;
-    if (key === undefined || !this.#keys.has(key)) entry.times += 1;
-    if (key !== undefined) this.#keys.add(key);
+    const key = JSON.stringify([identity, idempotencyKey]);
+    const seen = this.#keys.get(key) ?? 0;
+    this.#keys.set(key, seen + 1);
+    if (seen === 0 || !idempotent) entry.times += 1;
     return { times: entry.times };
+  }
+
+  #counted({ identity = "", idempotencyKey }: Question): number {
+    if (idempotencyKey === undefined) return this.#counts.get(identity)?.times ?? 0;
+    return this.#keys.get(JSON.stringify([identity, idempotencyKey])) ?? 0;
   }
 }
 

@@ -23,19 +23,30 @@ export function reportResult(value: unknown): void {
   writeSync(1, `${JSON.stringify({ result: value ?? null })}\n`);
 }
 
+export interface CountOptions {
+  /** What the effect was handed; {@link counted} can be asked for it. */
+  readonly idempotencyKey?: string;
+  /** The counter is an idempotent receiver: it does not count a key again that it has seen. Default false. */
+  readonly idempotent?: boolean;
+  readonly signal?: AbortSignal;
+}
+
 /**
  * The side effect to count: one more execution of `identity`; resolves with how often it has been executed by now, this
- * time included. With `idempotencyKey` the counter is an idempotent receiver: a key it has seen is not counted again.
+ * time included.
  */
-export async function count(identity: string, options: { readonly idempotencyKey?: string; readonly signal?: AbortSignal } = {}): Promise<number> {
-  const { idempotencyKey, signal } = options;
-  const answer = await ask("count", { identity, idempotencyKey }, signal);
+export async function count(identity: string, options: CountOptions = {}): Promise<number> {
+  const { signal, ...rest } = options;
+  const answer = await ask("count", { identity, ...rest }, signal);
   return (answer as { times: number }).times;
 }
 
-/** How often `identity` has been executed: what a `verify` hook or an operator asks the outside world. */
-export async function counted(identity: string): Promise<number> {
-  const answer = await ask("counted", { identity });
+/**
+ * How often `identity` has been executed, or only under this key: what a `verify` hook or an operator asks the outside
+ * world.
+ */
+export async function counted(identity: string, idempotencyKey?: string): Promise<number> {
+  const answer = await ask("counted", { identity, idempotencyKey });
   return (answer as { times: number }).times;
 }
 

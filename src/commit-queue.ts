@@ -1,0 +1,213 @@
+/**
+ * Between a checkpointer and its backend: groups what arrives together into one transaction and one fsync, keeps it in
+ * order, bounds what is not yet durable, and publishes one event per group.
+ *
+ * - Q1 Commits reach the backend in the order they were queued. Those of one run that wait together become one commit:
+ *   one refused refuses the rest, so nothing is ever stored on top of something that was not.
+ * - Q2 `urgent` commits are sent within this turn of the event loop. The others wait until the loop has had a whole
+ *   turn without a new commit, until MAX_WAITING commits wait, or until the oldest has waited MAX_AGE_MS (checked at
+ *   the next enqueue: LangGraph may give the event loop no turn for a long time, so timers alone would starve).
+ * - Q3 A promise returned by `enqueue` settles only when its commit is durable, or refused, or failed.
+ */
+
+import { type Backend, type Op, closedError } from "./backend.ts";
+import { HoldfastError, isHoldfastError } from "./errors.ts";
+import { type CommitEvent, channels } from "./events.ts";
+
+/** Commits that may wait for a shared fsync; the most a kill can take from a run in async durability. */
+export const MAX_WAITING = 32;
+const MAX_AGE_MS = 25;
+
+interface Waiting {
+  readonly ops: Op[];
+  /** Asked right before sending: a run that was refused meanwhile sends nothing more. */
+  readonly guard: (() => HoldfastError | undefined) | undefined;
+  readonly done: { resolve: () => void; reject: (error: unknown) => void }[];
+}
+
+export interface EnqueueOptions {
+  /** Commits with the same chain that wait together become one. */
+  readonly chain?: object | undefined;
+  readonly urgent?: boolean;
+  readonly guard?: () => HoldfastError | undefined;
+}
+
+export class CommitQueue {
+  readonly #backend: Backend;
+  #waiting: Waiting[] = [];
+  #chains = new Map<object, Waiting>();
+  #count = 0;
+  #oldest = 0;
+  #sending: Promise<void> | undefined;
+  #scheduled = false;
+  #urgent = false;
+  #countAtLastTurn = -1;
+  #groups = 0;
+  #closed = false;
+
+  constructor(backend: Backend) {
+    this.#backend = backend;
+  }
+
+  /** Commits queued or under way and not yet durable. */
+  get waiting(): number {
+    return this.#count;
+  }
+
+  /** Queues one commit. Resolves when it is durable; rejects with the verdict that refused it or with what failed. */
+  enqueue(ops: readonly Op[], options: EnqueueOptions = {}): Promise<void> {
+    if (this.#closed) return Promise.reject(closedError(this.#backend.name));
+    let entry = options.chain === undefined ? undefined : this.#chains.get(options.chain);
+    if (entry === undefined) {
+      entry = { ops: [...ops], guard: options.guard, done: [] };
+      this.#waiting.push(entry);
+      if (options.chain !== undefined) this.#chains.set(options.chain, entry);
+    } else {
+      for (const op of ops) entry.ops.push(op);
+    }
+    if (this.#count === 0) this.#oldest = performance.now();
+    this.#count += 1;
+    const { done } = entry;
+    const settled = new Promise<void>((resolve, reject) => {
+      done.push({ resolve, reject });
+    });
+    if (options.urgent === true) this.#urgent = true;
+    if (this.#count >= MAX_WAITING || performance.now() - this.#oldest > MAX_AGE_MS) this.#send();
+    else this.#schedule();
+    return settled;
+  }
+
+  /** Resolves when everything queued before the call is durable, refused or failed. Never rejects. */
+  async flush(): Promise<void> {
+    while (this.#waiting.length > 0 || this.#sending !== undefined) {
+      this.#urgent = true;
+      if (this.#sending === undefined) this.#schedule();
+      const last = this.#waiting.at(-1);
+      if (last === undefined) {
+        await this.#sending;
+        return;
+      }
+      await new Promise<void>((resolve) => {
+        last.done.push({ resolve, reject: () => resolve() });
+      });
+      return;
+    }
+  }
+
+  /** Sends what waits, then refuses everything else. */
+  async close(): Promise<void> {
+    await this.flush();
+    this.#closed = true;
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      if (this.#waiting.length === 0 || this.#sending !== undefined) return;
+      // Without urgency: as long as every turn brings new commits, let them gather; a quiet turn sends.
+      if (!this.#urgent && this.#count !== this.#countAtLastTurn && performance.now() - this.#oldest <= MAX_AGE_MS) {
+        this.#countAtLastTurn = this.#count;
+        this.#schedule();
+        return;
+      }
+      this.#send();
+    });
+  }
+
+  #send(): void {
+    if (this.#sending !== undefined) return;
+    this.#sending = this.#sendGroup().finally(() => {
+      this.#sending = undefined;
+      if (this.#waiting.length === 0) return;
+      if (this.#count >= MAX_WAITING) this.#send();
+      else this.#schedule();
+    });
+  }
+
+  async #sendGroup(): Promise<void> {
+    const group: Waiting[] = [];
+    let settledCount = 0;
+    for (const entry of this.#waiting) {
+      const refusal = entry.guard?.();
+      if (refusal === undefined) group.push(entry);
+      else {
+        settledCount += entry.done.length;
+        for (const { reject } of entry.done) reject(refusal);
+      }
+    }
+    this.#waiting = [];
+    this.#chains = new Map();
+    this.#urgent = false;
+    this.#countAtLastTurn = -1;
+    // Waiters added by flush() are not commits of their own.
+    const counted = this.#count;
+    if (group.length > 0) await this.#commit(group);
+    else if (settledCount === 0) return;
+    this.#count -= counted;
+    this.#oldest = performance.now();
+  }
+
+  async #commit(group: readonly Waiting[]): Promise<void> {
+    this.#groups += 1;
+    const observed = channels.commitBefore.hasSubscribers || channels.commitAfter.hasSubscribers;
+    const event = observed ? describe(group, this.#groups) : undefined;
+    if (event !== undefined) channels.commitBefore.publish(event);
+    const start = performance.now();
+    try {
+      const verdicts = await this.#backend.commit(group.map((entry) => entry.ops));
+      let refused = 0;
+      if (event !== undefined) {
+        for (const verdict of verdicts) if (verdict !== undefined) refused += 1;
+        channels.commitAfter.publish({ ...event, durationMs: performance.now() - start, refused });
+      }
+      group.forEach((entry, i) => {
+        const verdict = verdicts[i];
+        for (const { resolve, reject } of entry.done) verdict === undefined ? resolve() : reject(verdict);
+      });
+    } catch (cause) {
+      const error = isHoldfastError(cause) ? cause : storageError(this.#backend.name, cause);
+      if (event !== undefined) channels.commitAfter.publish({ ...event, durationMs: performance.now() - start, error });
+      for (const entry of group) for (const { reject } of entry.done) reject(error);
+    }
+  }
+}
+
+function storageError(name: string, cause: unknown): HoldfastError {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return new HoldfastError("STORAGE_FAILED", `${name} did not acknowledge a commit: ${message}`, { cause, details: { name } });
+}
+
+function describe(group: readonly Waiting[], number: number): CommitEvent {
+  let ops = 0;
+  let bytes = 0;
+  const kinds: string[] = [];
+  for (const entry of group) {
+    ops += entry.ops.length;
+    for (const op of entry.ops) {
+      kinds.push(op.kind);
+      bytes += sizeOf(op);
+    }
+  }
+  return { number, commits: group.length, ops, bytes, kinds };
+}
+
+function sizeOf(op: Op): number {
+  switch (op.kind) {
+    case "checkpoint":
+    case "writes":
+    case "items":
+      return op.body.length;
+    case "blob":
+      return op.data.length;
+    case "effect":
+      return op.row.body.length;
+    case "deleteThread":
+      return 0;
+    default: {
+      const never: never = op;
+      return never;
+    }
+  }
+}

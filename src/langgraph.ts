@@ -1,0 +1,121 @@
+/**
+ * Everything of LangGraph's inside that Holdfast relies on, in one file. `test/langgraph-internals.test.ts` has a test
+ * for each item, so that a LangGraph version that changes one is found before a user finds it.
+ *
+ * - A run's `getTuple` receives a config with `control`; that of `getState` and `updateState` has none.
+ * - A symbol-keyed property of `configurable` set in that `getTuple` reaches every later saver call of the run and every
+ *   node, tool, lambda and subgraph in it, and never the caller's own object.
+ * - In a task `configurable` holds the saver, the task id, the task's namespace, the map of all enclosing checkpoints and
+ *   the scratchpad, also where `executionInfo` is hidden (tools, lambdas).
+ * - The scratchpad is one object per prepared task; a retry sets its `interruptCounter` to −1.
+ */
+
+import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
+
+/** The parts of a LangGraph run config that we read. */
+export interface GraphConfig {
+  readonly configurable?: Record<PropertyKey, unknown>;
+  readonly metadata?: Record<string, unknown>;
+  readonly signal?: AbortSignal;
+  readonly durability?: string;
+  readonly control?: unknown;
+}
+
+export type Durability = "sync" | "async" | "exit";
+
+/** Pending writes under this task id are the input or resume of a Command, not of a task. */
+export const NULL_TASK_ID = "00000000-0000-0000-0000-000000000000";
+
+/** Writes under these channels have a fixed index of their own and are replaced, not kept. */
+export const SPECIAL_WRITES: ReadonlyMap<string, number> = new Map([
+  ["__error__", -1],
+  ["__scheduled__", -2],
+  ["__interrupt__", -3],
+  ["__resume__", -4],
+]);
+
+/** LangGraph versions whose inside the tests have covered. */
+export const TESTED_LANGGRAPH = "1.7";
+
+export interface Scratchpad {
+  interruptCounter: number;
+  callCounter: number;
+  subgraphCounter: number;
+}
+
+/** Where a piece of user code runs. */
+export interface TaskPlace {
+  readonly config: GraphConfig;
+  readonly saver: unknown;
+  readonly thread: string | undefined;
+  readonly task: string;
+  /** Namespace of the graph the task belongs to; "" is the root. */
+  readonly ns: string;
+  /** The checkpoint the task runs from. */
+  readonly checkpoint: string;
+  /** Namespace → checkpoint id, of the task's graph and all graphs around it. */
+  readonly checkpoints: ReadonlyMap<string, string>;
+  readonly scratchpad: Scratchpad | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** The config of the running node, tool or lambda; undefined outside a graph. */
+export function ambientConfig(): GraphConfig | undefined {
+  return AsyncLocalStorageProviderSingleton.getRunnableConfig() as GraphConfig | undefined;
+}
+
+/** Where the caller runs, or undefined where it is not inside a task of a graph. */
+export function currentTask(config: GraphConfig | undefined = ambientConfig()): TaskPlace | undefined {
+  const configurable = config?.configurable;
+  const task = configurable?.["__pregel_task_id"];
+  if (config === undefined || configurable === undefined || typeof task !== "string") return undefined;
+  const taskNs = configurable["checkpoint_ns"];
+  if (typeof taskNs !== "string") return undefined;
+  const cut = taskNs.lastIndexOf("|");
+  const ns = cut < 0 ? "" : taskNs.slice(0, cut);
+  const map = (configurable["checkpoint_map"] ?? {}) as Record<string, string>;
+  return {
+    config,
+    saver: configurable["__pregel_checkpointer"],
+    thread: configurable["thread_id"] === undefined ? undefined : String(configurable["thread_id"]),
+    task,
+    ns,
+    checkpoint: map[ns] ?? "",
+    checkpoints: new Map(Object.entries(map)),
+    scratchpad: configurable["__pregel_scratchpad"] as Scratchpad | undefined,
+    signal: config.signal,
+  };
+}
+
+/** A run's durability as its saver calls carry it. LangGraph's default is "async". */
+export function durabilityOf(config: GraphConfig): Durability {
+  const value = config.durability ?? config.configurable?.["__pregel_durability"];
+  return value === "sync" || value === "exit" ? value : "async";
+}
+
+/**
+ * Calls `onRetry` whenever LangGraph starts another attempt of the scratchpad's task, after resetting the counters
+ * from which the ids of inner `task()` calls and subgraphs are made: without that they differ from attempt to attempt
+ * and finished inner work runs again.
+ */
+export function watchRetries(scratchpad: Scratchpad, onRetry: () => void): void {
+  let counter = scratchpad.interruptCounter;
+  Object.defineProperty(scratchpad, "interruptCounter", {
+    configurable: true,
+    enumerable: true,
+    get: () => counter,
+    set(value: number) {
+      counter = value;
+      if (value !== -1) return;
+      scratchpad.callCounter = 0;
+      scratchpad.subgraphCounter = 0;
+      onRetry();
+    },
+  });
+}
+
+/** The node a task path belongs to, for messages: `~__pregel_pull, a` → `a`; undefined for pushed tasks. */
+export function nodeOfPath(path: string): string | undefined {
+  const match = /__pregel_pull, ([^,]+)$/.exec(path);
+  return match?.[1]?.trim();
+}

@@ -1,0 +1,183 @@
+/**
+ * What one run (or update) knows of the threads it has loaded, and whether it may still write.
+ *
+ * The head rule (S2): a checkpoint of the root namespace may continue the thread's head, or the checkpoint the run
+ * loaded as long as the head is still what it was at that load (that is how a run or update addressed to an old
+ * checkpoint begins a branch). So a run needs for each load the head at that moment. Simpler rules refuse honest runs.
+ *
+ * A run that was refused once stays refused: its later checkpoints hang on one that was never stored.
+ */
+
+import { HoldfastError } from "./errors.ts";
+import type { Durability } from "./langgraph.ts";
+
+/** Where a run is found in `configurable`; a symbol, so that it reaches no HTTP body, trace or stored config. */
+export const RUN_KEY = Symbol.for("holdfast.run");
+
+interface Waiter {
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Prefix that no checkpoint id has. */
+const COPY = "\u0000copy:";
+
+const place = (ns: string, checkpoint: string) => `${ns}\u0000${checkpoint}`;
+
+/** One thread as one run sees it. */
+export class RunThread {
+  readonly thread: string;
+  /** Deletions of the thread id at the first load. */
+  readonly era: number;
+  /** Durability of each namespace the run has loaded; a namespace that is missing here is never stored. */
+  readonly namespaces = new Map<string, Durability>();
+  /** Root checkpoints whose superstep is complete in this run's lineage; undefined until somebody asked, see lineage.ts. */
+  committed: Set<string> | undefined;
+
+  readonly #early = new Map<string, () => void>();
+  readonly #headAtLoad = new Map<string | null, string | null>();
+  readonly #known = new Set<string>();
+  readonly #waiters = new Map<string, Waiter[]>();
+  #refused: HoldfastError | undefined;
+
+  constructor(thread: string, era: number) {
+    this.thread = thread;
+    this.era = era;
+  }
+
+  /** Remembers a load of the root namespace. In a run the first one counts: a later look does not entitle to more. */
+  loadedRoot(loaded: string | null, head: string | null): void {
+    if (!this.#headAtLoad.has(loaded)) this.#headAtLoad.set(loaded, head);
+  }
+
+  /** The same outside a run, where the newest look counts, and a copy may hang on the parent of what was loaded. */
+  lookedAtRoot(loaded: string | null, head: string | null, parent: string | null): void {
+    if (this.#headAtLoad.size > 64) this.#headAtLoad.clear();
+    this.#headAtLoad.set(loaded, head);
+    this.#headAtLoad.set(COPY + (parent ?? ""), head);
+  }
+
+  /** Whether this thread's root was ever loaded here. */
+  get looked(): boolean {
+    return this.#headAtLoad.size > 0;
+  }
+
+  /** The heads on which a root checkpoint with this parent may be put. */
+  headsFor(parent: string | null, copy = false): readonly (string | null)[] {
+    const heads = [parent, this.#headAtLoad.get(parent), copy ? this.#headAtLoad.get(COPY + (parent ?? "")) : undefined];
+    return heads.filter((head) => head !== undefined);
+  }
+
+  /**
+   * A put's promise in async durability: settles when it is durable, or earlier, when {@link release} says that the run
+   * has gone on. So the engine, which begins a put only when the one before it has settled, can queue many for one fsync,
+   * and the last put of a run settles only when it is durable.
+   */
+  early(ns: string, stored: Promise<void>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#early.set(ns, resolve);
+      stored.then(resolve, reject);
+    });
+  }
+
+  release(ns: string): void {
+    this.#early.get(ns)?.();
+    this.#early.delete(ns);
+  }
+
+  /** A root superstep of this run is complete: its checkpoint has a child. */
+  complete(checkpoint: string | undefined): void {
+    if (checkpoint !== undefined) this.committed?.add(checkpoint);
+  }
+
+  /** The checkpoint is stored, or queued before everything queued from now on. */
+  know(ns: string, checkpoint: string): void {
+    const key = place(ns, checkpoint);
+    this.#known.add(key);
+    for (const waiter of this.#waiters.get(key) ?? []) waiter.resolve();
+    this.#waiters.delete(key);
+  }
+
+  /** Resolves once the checkpoint is stored or queued; rejects when the run is refused or `signal` is aborted. */
+  async whenKnown(ns: string, checkpoint: string, signal: AbortSignal | undefined): Promise<void> {
+    this.assertMayWrite();
+    const key = place(ns, checkpoint);
+    if (this.#known.has(key)) return;
+    let onAbort: (() => void) | undefined;
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const waiters = this.#waiters.get(key) ?? [];
+        waiters.push({ resolve, reject });
+        this.#waiters.set(key, waiters);
+        onAbort = () => reject(abortedError(this.thread));
+        if (signal?.aborted) onAbort();
+        signal?.addEventListener("abort", onAbort, { once: true });
+      });
+    } finally {
+      if (onAbort !== undefined) signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  get refused(): HoldfastError | undefined {
+    return this.#refused;
+  }
+
+  /** Ends the run's right to write to this thread; the first reason stays. */
+  refuse(reason: HoldfastError): void {
+    if (this.#refused !== undefined) return;
+    this.#refused = reason;
+    for (const waiters of this.#waiters.values()) for (const waiter of waiters) waiter.reject(this.#refusal());
+    this.#waiters.clear();
+  }
+
+  /** Throws RUN_REFUSED once the run was refused. */
+  assertMayWrite(): void {
+    if (this.#refused !== undefined) throw this.#refusal();
+  }
+
+  #refusal(): HoldfastError {
+    return new HoldfastError(
+      "RUN_REFUSED",
+      `This run of thread ${JSON.stringify(this.thread)} was refused and neither stores anything nor starts an effect any more. ` +
+        `Reason: ${this.#refused?.message ?? "unknown"}`,
+      { cause: this.#refused, details: { thread: this.thread, reason: this.#refused?.code } },
+    );
+  }
+}
+
+/** One `invoke` or `stream`, with all threads it touches. */
+export class RunState {
+  readonly id: string;
+  readonly #threads = new Map<string, RunThread>();
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  thread(thread: string): RunThread | undefined {
+    return this.#threads.get(thread);
+  }
+
+  /** Which of the run's threads holds a namespace: `own`, or another one whose node invoked a graph on `own`. */
+  holderOf(ns: string, own: RunThread): RunThread {
+    if (own.namespaces.has(ns)) return own;
+    for (const thread of this.#threads.values()) if (thread.namespaces.has(ns)) return thread;
+    return own;
+  }
+
+  /** The thread as this run knows it; `era` counts only at the first load. */
+  load(thread: string, era: number): RunThread {
+    let known = this.#threads.get(thread);
+    if (known === undefined) {
+      known = new RunThread(thread, era);
+      this.#threads.set(thread, known);
+    }
+    return known;
+  }
+}
+
+export function abortedError(thread: string): HoldfastError {
+  return new HoldfastError("EFFECT_ABORTED", `The run of thread ${JSON.stringify(thread)} was aborted; no effect is started.`, {
+    details: { thread },
+  });
+}

@@ -1,0 +1,146 @@
+/** `run`: makes a thread's job go on until it is finished or has to wait, in this process. */
+
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { type Checkpointer, isCheckpointer } from "./checkpointer.ts";
+import { digestOf } from "./effect-record.ts";
+import { HoldfastError } from "./errors.ts";
+import { placeOf } from "./place.ts";
+
+/** Why a thread does not go on by itself. */
+export interface Wait {
+  /** The interrupt's id. */
+  readonly id: string;
+  /** "settle": an effect's outcome is unknown, see {@link Checkpointer.settle}. "interrupt": a question of the graph. */
+  readonly kind: "settle" | "interrupt";
+  /** The interrupt's value: the question, or a SettleRequest. */
+  readonly value: unknown;
+}
+
+/**
+ * `finished` nothing is left to do · `waiting` a question is open, or a breakpoint was reached · `parked` an effect's
+ * outcome must be settled by a person · `already_done` it was finished before, nothing was run.
+ */
+export type RunStatus = "finished" | "waiting" | "parked" | "already_done";
+
+export interface RunResult<Values = Record<string, unknown>> {
+  readonly status: RunStatus;
+  /** The thread's state values. */
+  readonly values: Values;
+  readonly waits: readonly Wait[];
+}
+
+interface Snapshot {
+  readonly values: unknown;
+  readonly tasks: readonly { readonly interrupts: readonly { readonly id?: string; readonly value?: unknown }[] }[];
+  readonly config: RunnableConfig;
+  readonly metadata?: unknown;
+}
+
+/** What `run` needs of a compiled graph: LangGraph's own methods. */
+export interface RunnableGraph {
+  readonly checkpointer?: unknown;
+  invoke(input: never, config: never): Promise<unknown>;
+  getState(config: RunnableConfig): Promise<unknown>;
+}
+
+/**
+ * Starts the thread's job, or goes on with it; call it again with the same arguments after a crash.
+ *
+ * - The thread is new: `input` starts it.
+ * - `input` is `null`, or equals the last input the thread accepted: what is unfinished goes on; what is finished is
+ *   answered with `already_done` and nothing runs.
+ * - Another input: starts the next turn of a finished thread; refused while something is unfinished, because LangGraph
+ *   would drop that silently.
+ *
+ * Errors of nodes are rethrown; the thread can be run again. With a journal its events are written and reconciled.
+ *
+ * @param app a graph compiled with a Holdfast checkpointer
+ * @param config LangGraph's run config; `configurable.thread_id` names the thread
+ * @throws FOREIGN_CHECKPOINTER, MISSING_THREAD_ID, INVALID_ARGUMENT (see above), whatever the graph throws
+ */
+export async function run<Values = Record<string, unknown>>(
+  app: RunnableGraph,
+  input: unknown,
+  config: RunnableConfig & Readonly<Record<string, unknown>>,
+): Promise<RunResult<Values>> {
+  const saver = app.checkpointer;
+  if (!isCheckpointer(saver)) {
+    throw new HoldfastError("FOREIGN_CHECKPOINTER", "run() needs a graph compiled with a Holdfast checkpointer: graph.compile({ checkpointer: await sqlite(file) }).");
+  }
+  const { thread } = placeOf(config);
+  const where = { configurable: { thread_id: thread } };
+  const before = (await app.getState(where)) as Snapshot;
+  const exists = before.metadata !== undefined;
+  if (!exists && (input === null || input === undefined)) {
+    throw new HoldfastError("INVALID_ARGUMENT", `Thread ${JSON.stringify(thread)} has not begun, so there is nothing to go on with. Pass its input: run(app, input, config).`, {
+      details: { thread },
+    });
+  }
+  const fresh = exists && input !== null && input !== undefined && !(await isLastInput(saver, thread, input));
+  if (exists && !fresh) {
+    const finished = before.tasks.length === 0;
+    await reconcile(saver, thread, finished ? checkpointOf(before) : undefined);
+    if (finished) return { status: "already_done", values: before.values as Values, waits: [] };
+  } else if (fresh && before.tasks.length > 0) {
+    throw new HoldfastError(
+      "INVALID_ARGUMENT",
+      `Thread ${JSON.stringify(thread)} has unfinished work, and this is not the input it began with: LangGraph would drop that work. ` +
+        "Pass null to go on with it, or use another thread_id; to drop it on purpose, call app.invoke(input, config).",
+      { details: { thread } },
+    );
+  }
+  if (exists) await saver.journal?.resumed(thread, checkpointOf(before));
+  const given = exists && !fresh ? null : input;
+  const result = await app.invoke(given as never, config as never);
+  return conclude<Values>(app, saver, thread, where, result);
+}
+
+async function conclude<Values>(
+  app: RunnableGraph,
+  saver: Checkpointer,
+  thread: string,
+  where: RunnableConfig,
+  result: unknown,
+): Promise<RunResult<Values>> {
+  const after = (await app.getState(where)) as Snapshot;
+  const values = after.values as Values;
+  const waits = waitsOf(after, result);
+  if (after.tasks.length === 0 && waits.length === 0) {
+    await saver.journal?.finished(thread, checkpointOf(after));
+    return { status: "finished", values, waits };
+  }
+  for (const wait of waits) await saver.journal?.question(thread, wait);
+  const parked = waits.some((wait) => wait.kind === "settle");
+  return { status: parked ? "parked" : "waiting", values, waits };
+}
+
+/** Questions of all tasks; those of error handlers stand only in what `invoke` returned. */
+function waitsOf(state: Snapshot, result: unknown): Wait[] {
+  const waits = new Map<string, Wait>();
+  const returned = (result as { __interrupt__?: unknown } | null | undefined)?.__interrupt__;
+  const interrupts = [...state.tasks.flatMap((task) => task.interrupts), ...(Array.isArray(returned) ? returned : [])];
+  for (const { id = "", value } of interrupts as { id?: string; value?: unknown }[]) {
+    const settle = typeof value === "object" && value !== null && (value as { type?: unknown }).type === "settle" && "key" in value;
+    if (!waits.has(id)) waits.set(id, { id, kind: settle ? "settle" : "interrupt", value });
+  }
+  return [...waits.values()];
+}
+
+const checkpointOf = (state: Snapshot): string => String(state.config.configurable?.["checkpoint_id"] ?? "");
+
+/** LangGraph keeps the input of a run in the channel `__start__` of its input checkpoint. */
+async function isLastInput(saver: Checkpointer, thread: string, input: unknown): Promise<boolean> {
+  const { serde } = saver.effectLedger;
+  const digest = (value: unknown) => digestOf(serde, serde.toTree(value, saver.effectLedger.blobs(), () => "the input"));
+  const newest = saver.list({ configurable: { thread_id: thread, checkpoint_ns: "" } }, { filter: { source: "input" }, limit: 1 });
+  for await (const { checkpoint } of newest) {
+    return digest(checkpoint.channel_values["__start__"]) === digest(input);
+  }
+  return false;
+}
+
+async function reconcile(saver: Checkpointer, thread: string, finishedAt: string | undefined): Promise<void> {
+  if (saver.journal === undefined) return;
+  const { era } = await saver.backend.load(thread, "", undefined);
+  await saver.journal.reconcile(thread, era, await saver.effects({ thread }), finishedAt);
+}
