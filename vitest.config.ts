@@ -15,6 +15,7 @@ export default defineConfig({
     ],
   },
   test: {
+    globals: true,
     include: ["test/**/*.test.ts"],
     exclude: ["test/**/*.long.test.ts"],
     testTimeout: 60_000,

@@ -35,7 +35,7 @@ import type { EffectRecord, SettleDecision } from "./effect-record.ts";
 import { HoldfastError, isHoldfastError } from "./errors.ts";
 import { Journal } from "./journal.ts";
 import { KnownState } from "./known-state.ts";
-import { durabilityOf, type GraphConfig } from "./langgraph.ts";
+import { durabilityOf, enclosingScratchpad, type GraphConfig, watchRetries } from "./langgraph.ts";
 import { isPlainArray, liveItems } from "./lists.ts";
 import { type Place, placeOf } from "./place.ts";
 import { RUN_KEY, RunState, RunThread } from "./run-state.ts";
@@ -86,8 +86,10 @@ export class Checkpointer extends BaseCheckpointSaver {
 
   async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     this.#assertOpen();
-    const place = placeOf(config);
     const inRun = (config as GraphConfig).control !== undefined;
+    // LangGraph's contract: a look-up without a thread finds nothing. A run without one is told so.
+    if (!inRun && config.configurable?.["thread_id"] === undefined) return undefined;
+    const place = placeOf(config);
     // What a run loads must hold everything it was promised: its own earlier writes may still wait.
     if (this.#queue.waiting > 0) await this.#queue.flush();
     const loaded = await this.backend.load(place.thread, place.ns, place.checkpoint);
@@ -264,6 +266,9 @@ export class Checkpointer extends BaseCheckpointSaver {
     }
     const thread = run.load(place.thread, loaded.era);
     thread.namespaces.set(place.ns, durabilityOf(config));
+    // A subgraph in a node under retryPolicy goes on in the next attempt, instead of starting anew under another id.
+    const enclosing = enclosingScratchpad(config);
+    if (enclosing !== undefined) watchRetries(enclosing);
     if (place.ns === "") thread.loadedRoot(loaded.checkpoint?.id ?? null, loaded.head ?? null);
     return thread;
   }

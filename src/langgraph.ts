@@ -93,25 +93,38 @@ export function durabilityOf(config: GraphConfig): Durability {
   return value === "sync" || value === "exit" ? value : "async";
 }
 
+const retryWatchers = new WeakMap<Scratchpad, (() => void)[]>();
+
 /**
- * Calls `onRetry` whenever LangGraph starts another attempt of the scratchpad's task, after resetting the counters
- * from which the ids of inner `task()` calls and subgraphs are made: without that they differ from attempt to attempt
- * and finished inner work runs again.
+ * Makes the ids of a node's inner `task()` calls and subgraphs the same in every attempt under `retryPolicy`, and calls
+ * `onRetry` when LangGraph starts another attempt. LangGraph makes those ids from counters that it does not reset, so
+ * without this finished inner work runs again.
  */
-export function watchRetries(scratchpad: Scratchpad, onRetry: () => void): void {
-  let counter = scratchpad.interruptCounter;
-  Object.defineProperty(scratchpad, "interruptCounter", {
-    configurable: true,
-    enumerable: true,
-    get: () => counter,
-    set(value: number) {
-      counter = value;
-      if (value !== -1) return;
-      scratchpad.callCounter = 0;
-      scratchpad.subgraphCounter = 0;
-      onRetry();
-    },
-  });
+export function watchRetries(scratchpad: Scratchpad, onRetry?: () => void): void {
+  let watchers = retryWatchers.get(scratchpad);
+  if (watchers === undefined) {
+    watchers = [];
+    retryWatchers.set(scratchpad, watchers);
+    let counter = scratchpad.interruptCounter;
+    Object.defineProperty(scratchpad, "interruptCounter", {
+      configurable: true,
+      enumerable: true,
+      get: () => counter,
+      set(value: number) {
+        counter = value;
+        if (value !== -1) return;
+        scratchpad.callCounter = 0;
+        scratchpad.subgraphCounter = 0;
+        for (const watcher of retryWatchers.get(scratchpad) ?? []) watcher();
+      },
+    });
+  }
+  if (onRetry !== undefined) watchers.push(onRetry);
+}
+
+/** The scratchpad of the task that a nested graph runs in; undefined for an outermost graph. */
+export function enclosingScratchpad(config: GraphConfig): Scratchpad | undefined {
+  return config.configurable?.["__pregel_scratchpad"] as Scratchpad | undefined;
 }
 
 /** The node a task path belongs to, for messages: `~__pregel_pull, a` → `a`; undefined for pushed tasks. */

@@ -8,8 +8,8 @@ import { escapedObject, isOddArray, oddArray } from "./builtin-codecs.ts";
 import type { ClassCodec } from "./class-codec.ts";
 import { Encoder } from "./encoder.ts";
 import { isUsualMessage, MessageTree, sameMessage } from "./message.ts";
-import { messageKind } from "./message-kind.ts";
-import { isForeignPlain } from "./primitive.ts";
+import { type MessageKind, messageKind } from "./message-kind.ts";
+import { isForeignPlain, isPlain, isPlainArray } from "./primitive.ts";
 import type { Registry } from "./registry.ts";
 import { BlobTree, partsOf, type Tree, type TreeObject } from "./tree.ts";
 
@@ -33,13 +33,11 @@ export class Comparison {
     if (typeof tree !== "object" || tree === null) return false;
     if (Array.isArray(value)) return this.#array(tree, value);
     if (Array.isArray(tree)) return false;
-    const proto = Object.getPrototypeOf(value) as object | null;
     if (tree instanceof MessageTree) {
-      const isKind = proto === tree.kind.prototype || (proto !== null && messageKind(proto, value) === tree.kind);
-      return isKind && sameMessage(tree, value, this.#same);
+      return isOfKind(tree.kind, value) && sameMessage(tree, value, this.#same);
     }
-    if (proto === Object.prototype) return this.#plain(tree, value);
-    return this.#instance(tree, value, proto);
+    if (isPlain(value)) return this.#plain(tree, value);
+    return this.#instance(tree, value, Object.getPrototypeOf(value) as object | null);
   }
 
   #array(tree: object, value: readonly unknown[]): boolean {
@@ -49,7 +47,7 @@ export class Comparison {
       return parts?.[0] === "array" && isOddArray(value) && this.#parts(parts, oddArray as ClassCodec, value);
     }
     const { length } = value;
-    if (tree.length !== length || Object.getPrototypeOf(value) !== Array.prototype) return false;
+    if (tree.length !== length || !isPlainArray(value)) return false;
     for (let i = 0; i < length; i++) {
       const item = value[i];
       if (!this.same(tree[i] as Tree, item) || (item === undefined && !(i in value))) return false;
@@ -129,6 +127,12 @@ export class Comparison {
       return false; // It cannot be stored any more: not what it was, and storing it will say why.
     }
   }
+}
+
+function isOfKind(kind: MessageKind, value: object): boolean {
+  if (value.constructor === kind.create) return true;
+  const proto = Object.getPrototypeOf(value) as object | null;
+  return proto !== null && messageKind(proto, value) === kind;
 }
 
 const isTag = (tree: object, tag: string): boolean => Object.hasOwn(tree, "$") && partsOf(tree)?.[0] === tag;

@@ -69,6 +69,7 @@ const families: Readonly<Record<string, MessageKind["family"]>> = {
 export class MessageKind {
   readonly name: string;
   readonly prototype: object;
+  readonly create: unknown;
   readonly type: string;
   readonly directOutput: boolean;
   /** Own string keys of an untouched instance, in order. */
@@ -87,6 +88,7 @@ export class MessageKind {
   constructor(name: string, specimen: Fields) {
     this.name = name;
     this.prototype = Object.getPrototypeOf(specimen) as object;
+    this.create = specimen.constructor;
     this.type = String(specimen.type);
     this.directOutput = "lc_direct_tool_output" in specimen;
     this.keys = Object.keys(specimen);

@@ -10,6 +10,7 @@
 
 import { MESSAGE_MARK } from "./message-classes.ts";
 import { type Fields, kindsByName, type MessageKind, type MessageShape } from "./message-kind.ts";
+import { isPlain, isPlainArray } from "./primitive.ts";
 import { damaged, type Tree, type TreeNode, tagged, UNDEFINED } from "./tree.ts";
 
 /** A message in its usual shape. A field that is undefined here has its default: undefined, `{}` or `[]`. */
@@ -58,14 +59,13 @@ export class MessageTree implements TreeNode {
 }
 
 /** Whether `value` is a plain object without properties. */
-export function isEmptyObject(value: unknown): boolean {
-  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return false;
+function isEmptyObject(value: unknown): boolean {
+  if (!isPlain(value)) return false;
   for (const _key in value) return false;
   return true;
 }
 
-export const isEmptyList = (value: unknown): boolean =>
-  Array.isArray(value) && value.length === 0 && Object.getPrototypeOf(value) === Array.prototype;
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0 && isPlainArray(value);
 
 /**
  * The node of a message, or undefined where it is out of its usual shape. `tree` makes the trees of the fields.
@@ -124,9 +124,7 @@ function hasUsualFields(kind: MessageKind, fields: Fields): boolean {
 /** The shape of `lc_kwargs`, or undefined where it holds a value that is not the message's own. */
 function shapeOf(kind: MessageKind, fields: Fields): MessageShape | undefined {
   const kwargs = fields.lc_kwargs;
-  if (typeof kwargs !== "object" || kwargs === null || Object.getPrototypeOf(kwargs) !== Object.prototype) {
-    return undefined;
-  }
+  if (!isPlain(kwargs)) return undefined;
   let text = "";
   for (const key in kwargs) {
     const letter = kind.letters.get(key);
@@ -199,7 +197,7 @@ function sameField(stored: Tree | undefined, value: unknown, same: Same): boolea
 
 /** Whether `lc_kwargs` has the keys of the shape, in their order, and as values those of the message. */
 function sameShape(shape: MessageShape, kwargs: unknown, message: Fields): boolean {
-  if (typeof kwargs !== "object" || kwargs === null || Object.getPrototypeOf(kwargs) !== Object.prototype) return false;
+  if (!isPlain(kwargs)) return false;
   const { keys, fields } = shape;
   let n = 0;
   for (const key in kwargs) {

@@ -5,8 +5,10 @@
 
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { type JournalEvent, readJournal } from "../journal.ts";
 import { type ChildEnd, kitFile, runChild } from "./child.ts";
 import type { CounterReport } from "./counter-server.ts";
+import { JOURNAL_FILE } from "./crash-journal.ts";
 import type { CrashPlan } from "./crash-plan.ts";
 import { START_AGAIN } from "./program.ts";
 
@@ -40,6 +42,8 @@ export interface Life {
   readonly result: unknown;
   readonly last: ChildEnd;
   readonly counter: CounterReport;
+  /** The program's audit journal; undefined where it keeps none. */
+  readonly journal: { readonly events: readonly JournalEvent[]; readonly broken: number } | undefined;
 }
 
 /** Lives the life. `home` must not exist; the counter knows it by `run`. */
@@ -79,6 +83,7 @@ export async function live(program: Program, plan: CrashPlan, home: string, coun
     if (start >= program.restartsMax) break;
   }
   const finished = last.code === 0 && !last.timedOut;
+  const journal = join(dir, JOURNAL_FILE);
   return {
     plan,
     dir,
@@ -91,6 +96,7 @@ export async function live(program: Program, plan: CrashPlan, home: string, coun
     result: finished ? reportedResult(last.stdout) : undefined,
     last,
     counter: await counterReport(`${counterUrl}/${run}`),
+    journal: existsSync(journal) ? await readJournal(journal) : undefined,
   };
 }
 

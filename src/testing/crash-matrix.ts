@@ -205,7 +205,7 @@ class Matrix {
   async #judge(life: Life, reference: Life): Promise<Finding[]> {
     const findings = judgeLife(life, reference);
     if (!life.finished) return findings;
-    findings.push(...judgeJournal(life.dir));
+    findings.push(...judgeJournal(life, reference));
     try {
       await this.#options.check?.({
         plan: formatPlan(life.plan),

@@ -79,8 +79,9 @@ function commitListeners(counts: Counts, reached: (point: string) => void): [str
     reached(`${point}:before`);
   };
   const inside = () => {
-    const last = open.at(-1);
-    if (last !== undefined) reached(`${last.point}:inside`);
+    // A database transaction of a body commits by itself: it has an inside and nothing around it.
+    const point = open.at(-1)?.point ?? `commit:${counts.next("commit")}`;
+    reached(`${point}:inside`);
   };
   const after = (event: CommitEvent) => {
     const at = open.findIndex((one) => one.number === event.number);

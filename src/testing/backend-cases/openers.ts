@@ -1,8 +1,7 @@
 /** B4, owners, the end, and what is there afterwards. */
 
 import assert from "node:assert/strict";
-import type { BackendCase } from "../backend-case.ts";
-import type { OpenedBackend } from "../backend-case.ts";
+import type { BackendCase, OpenedBackend } from "../backend-case.ts";
 import * as rows from "../backend-rows.ts";
 
 const { accept, checkpoint, codes, effect, effectRow, headOf, rejectsWith, writes } = rows;
@@ -85,27 +84,59 @@ export const openerCases: readonly BackendCase[] = [
     },
   },
   {
-    name: "of two openers that continue one head at the same time exactly one wins",
+    name: "a read sees what another opener has committed since the same read before",
     needs: "second",
     async run(opened) {
       const { backend } = opened;
       const other = await openSecond(opened);
       try {
-        await accept(backend, checkpoint("0"));
-        for (let at = 0; at < 20; at++) {
-          const head = await headOf(backend);
-          const race = (by: typeof backend, name: string) =>
-            codes(by, [[checkpoint(`${at} ${name}`, { heads: [head ?? null] }), effect(effectRow(`${at}`), null)]]);
-          const verdicts = (await Promise.all([race(backend, "a"), race(other, "b")])).flat();
-          assert.equal(verdicts.filter((verdict) => verdict === "accepted").length, 1, verdicts.join());
-          const winner = `${at} ${verdicts[0] === "accepted" ? "a" : "b"}`;
-          assert.deepEqual([await headOf(backend), await headOf(other)], [winner, winner]);
+        for (let at = 1; at <= 5; at++) {
+          const [writer, reader] = at % 2 === 0 ? [backend, other] : [other, backend];
+          await accept(writer, checkpoint(`${at}`, { parent: `${at - 1}` }), effect(effectRow(`${at}`), null));
+          await accept(writer, writes([[at, "c", at]]), rows.items("l", at - 1, [at]), rows.blob(`${at}`, "data"));
+          const { head, checkpoint: latest } = await reader.load("t", "", undefined);
+          assert.deepEqual([head, latest?.id], [`${at}`, `${at}`]);
+          assert.equal((await reader.load("t", "", "1")).writes.length, at);
+          assert.equal((await rows.ids(reader.checkpoints({ thread: "t" }))).length, at);
+          assert.equal((await rows.ids(reader.ancestors("t", "", `${at}`))).length, at);
+          assert.equal((await rows.itemsOf(reader, "l", 99)).length, at);
+          assert.equal((await reader.items("t", "l", at - 1)).extended, true);
+          assert.equal((await reader.blobs("t", [`${at}`])).size, 1);
+          assert.equal((await reader.effects({ thread: "t" })).length, at);
         }
       } finally {
         await other.close();
       }
     },
   },
+  ...(["head", "effect", "list"] as const).map(
+    (what): BackendCase => ({
+      name: `of two openers that change one ${what} at the same time exactly one wins`,
+      needs: "second",
+      async run(opened) {
+        const { backend } = opened;
+        const other = await openSecond(opened);
+        try {
+          for (let at = 0; at < 20; at++) {
+            const head = (await headOf(backend)) ?? null;
+            const change = (name: string) => {
+              if (what === "head") return checkpoint(`${at} ${name}`, { heads: [head] });
+              if (what === "list") return rows.items("l", at, [name]);
+              return effect(effectRow("k", { rev: at, owner: name }), at === 0 ? null : at - 1);
+            };
+            const race = (by: typeof backend, name: string) =>
+              codes(by, [[change(name), checkpoint(`${at} ${name}`, { ns: "sub" })]]);
+            const verdicts = (await Promise.all([race(backend, "a"), race(other, "b")])).flat();
+            assert.equal(verdicts.filter((verdict) => verdict === "accepted").length, 1, verdicts.join());
+            const winner = `${at} ${verdicts[0] === "accepted" ? "a" : "b"}`;
+            assert.deepEqual([await headOf(backend, "t", "sub"), await headOf(other, "t", "sub")], [winner, winner]);
+          }
+        } finally {
+          await other.close();
+        }
+      },
+    }),
+  ),
   {
     name: "an owner is alive for the others until it closes, and its end closes nobody else",
     needs: "second",
