@@ -29,8 +29,8 @@ async function program(file: string, dies: boolean): Promise<void> {
     .compile({ checkpointer });
 
   const config = { configurable: { thread_id: "t1" }, durability: "sync" as const };
-  const begun = (await checkpointer.getTuple(config)) !== undefined;
-  const result = await run(app, begun ? null : { log: "started" }, config);
+  // The same call starts the thread and goes on with it.
+  const result = await run<typeof State.State>(app, { log: "started" }, config);
   console.log(`  ${result.status}: ${result.values.log.join(", ")}`);
   await checkpointer.close();
 }

@@ -3,7 +3,6 @@
  * {@link Job} as JSON; it prints its {@link Answer} as one line of JSON.
  */
 
-import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import { run } from "holdfast";
 import { openCheckpointer } from "holdfast/checkpointers";
 import { worldClient } from "../world/client.ts";
@@ -40,10 +39,9 @@ function runConfig({ thread, variant }: Job) {
 async function onHoldfast(job: Job): Promise<Answer> {
   const checkpointer = await openCheckpointer(job.place);
   try {
-    const { name, input } = cases[job.graph];
-    const app = cases[name].compile(worldClient(job.shop), job.variant.calls, checkpointer);
-    const begun = await hasBegun(checkpointer, job.thread);
-    const { status, values } = await run(app, begun ? null : input(job.inbox), runConfig(job));
+    const { compile, input } = cases[job.graph];
+    const app = compile(worldClient(job.shop), job.variant.calls, checkpointer);
+    const { status, values } = await run(app, input(job.inbox), runConfig(job));
     return { status, values };
   } finally {
     await checkpointer.close();
@@ -54,12 +52,8 @@ async function onOfficialSaver(job: Job): Promise<Answer> {
   const saver = WatchedSqliteSaver.open(job.place);
   const { compile, input } = cases[job.graph];
   const app = compile(worldClient(job.shop), job.variant.calls, saver);
-  const begun = await hasBegun(saver, job.thread);
+  // A thread that was killed before anything of it was stored is started again with its input.
+  const begun = (await saver.getTuple({ configurable: { thread_id: job.thread } })) !== undefined;
   const values = await app.invoke((begun ? null : input(job.inbox)) as never, runConfig(job));
   return { status: "finished", values };
-}
-
-/** A thread that was killed before anything of it was stored is started again with its input. */
-async function hasBegun(saver: BaseCheckpointSaver, thread: string): Promise<boolean> {
-  return (await saver.getTuple({ configurable: { thread_id: thread } })) !== undefined;
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { run } from "holdfast";
 import { memory } from "holdfast/checkpointers/memory";
-import { firstSentence, inboxReport, type Summarise, writeFileAtomic } from "holdfast/graphs";
+import { firstSentence, InboxState, inboxReport, type Summarise, writeFileAtomic } from "holdfast/graphs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 let root: string;
@@ -41,7 +41,7 @@ function model(...failing: string[]) {
 describe("inbox-report", () => {
   test("reports on every text file, one superstep each, in the order of the plan", async () => {
     const app = inboxReport().compile({ checkpointer: memory() });
-    const result = await run(app, { inbox, report }, config);
+    const result = await run<typeof InboxState.State>(app, { inbox, report }, config);
     expect(result.status).toBe("finished");
     expect(result.values.files).toEqual(["a.txt", "b.md", "c.txt"]);
     expect(await readFile(report, "utf8")).toBe(
@@ -57,8 +57,8 @@ describe("inbox-report", () => {
     const app = inboxReport({ summarise }).compile({ checkpointer: memory() });
     await expect(run(app, { inbox, report }, config)).rejects.toThrow("overloaded");
     await writeFile(join(inbox, "0-late.txt"), "Late news.\n");
-    const result = await run(app, null, config);
-    expect(result.values.steps?.map((step) => step.file)).toEqual(["a.txt", "b.md", "c.txt"]);
+    const result = await run<typeof InboxState.State>(app, null, config);
+    expect(result.values.steps.map((step) => step.file)).toEqual(["a.txt", "b.md", "c.txt"]);
     expect(asked.map((one) => one.file)).toEqual(["a.txt", "b.md", "b.md", "c.txt"]);
   });
 
@@ -77,8 +77,8 @@ describe("inbox-report", () => {
     const app = inboxReport({ summarise }).compile({ checkpointer: memory() });
     await expect(run(app, { inbox, report }, config)).rejects.toThrow("overloaded");
     await rm(join(inbox, "b.md"));
-    const result = await run(app, null, config);
-    expect(result.values.steps?.map((step) => step.status)).toEqual(["summarised", "unreadable", "summarised"]);
+    const result = await run<typeof InboxState.State>(app, null, config);
+    expect(result.values.steps.map((step) => step.status)).toEqual(["summarised", "unreadable", "summarised"]);
   });
 
   test("started again after its end, it does nothing and says so", async () => {
