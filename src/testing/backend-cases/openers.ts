@@ -90,8 +90,8 @@ export const openerCases: readonly BackendCase[] = [
       const { backend } = opened;
       const other = await openSecond(opened);
       try {
-        for (let at = 1; at <= 5; at++) {
-          const [writer, reader] = at % 2 === 0 ? [backend, other] : [other, backend];
+        for (let at = 1; at <= 6; at++) {
+          const [writer, reader] = at <= 3 ? [other, backend] : [backend, other];
           await accept(writer, checkpoint(`${at}`, { parent: `${at - 1}` }), effect(effectRow(`${at}`), null));
           await accept(writer, writes([[at, "c", at]]), rows.items("l", at - 1, [at]), rows.blob(`${at}`, "data"));
           const { head, checkpoint: latest } = await reader.load("t", "", undefined);
