@@ -1,0 +1,166 @@
+/** Rows in an SQLite file, shared by any number of processes of one machine. */
+
+import {
+  type Backend,
+  type Capabilities,
+  type CheckpointQuery,
+  type Commit,
+  channels,
+  type EffectQuery,
+  type EffectRow,
+  HoldfastError,
+  type ItemsRow,
+  type Loaded,
+  type StoredCheckpoint,
+  type Verdict,
+} from "holdfast";
+import type { SqliteDatabase } from "../sqlite-driver.ts";
+import { Committer } from "./commit.ts";
+import { storageError } from "./failure.ts";
+import { History } from "./history.ts";
+import { openDatabase } from "./open.ts";
+import { type CheckedOptions, checkFile, checkOptions, type SqliteOptions } from "./options.ts";
+import { observer, Owner, type Ownership } from "./owners.ts";
+import { Reads } from "./reads.ts";
+import { callBody, type TransactionBody } from "./transaction.ts";
+import { Turns } from "./turns.ts";
+
+/**
+ * Opens or creates a database file. Its log (`-wal`, `-shm`) and a directory of lock files (`-owners`) stand beside it.
+ *
+ * @throws {HoldfastError} INVALID_ARGUMENT, DRIVER_MISSING, CANNOT_OPEN, FOREIGN_DATABASE, UNSUPPORTED_FORMAT, BUSY,
+ * STORAGE_FAILED, CORRUPT_DATA
+ */
+export async function sqliteBackend(file: string, options: SqliteOptions = {}): Promise<Backend> {
+  checkFile(file);
+  const checked = checkOptions(options);
+  const { db, path } = await openDatabase(file, checked);
+  try {
+    const owners = checked.readonly ? observer(path) : await Owner.register(path);
+    return new SqliteBackend(`sqlite:${file}`, db, checked, owners);
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+class SqliteBackend implements Backend {
+  readonly name: string;
+  readonly capabilities: Capabilities;
+  readonly owner: string;
+  readonly #db: SqliteDatabase;
+  readonly #readonly: boolean;
+  readonly #owners: Ownership;
+  readonly #turns: Turns;
+  readonly #committer: Committer;
+  readonly #reads: Reads;
+  readonly #history: History;
+  #closing: Promise<void> | undefined;
+
+  constructor(name: string, db: SqliteDatabase, options: CheckedOptions, owners: Ownership) {
+    this.name = name;
+    this.capabilities = {
+      processes: "many",
+      durability: options.synchronous === "FULL" ? "fsync" : "os",
+      transactions: true,
+    };
+    this.owner = owners.owner;
+    this.#db = db;
+    this.#readonly = options.readonly;
+    this.#owners = owners;
+    this.#turns = new Turns(db, name, options.busyTimeoutMs);
+    this.#committer = new Committer(db);
+    this.#reads = new Reads(db);
+    this.#history = new History(db, this.#turns, this.#reads);
+  }
+
+  async commit(group: readonly Commit[]): Promise<readonly Verdict[]> {
+    this.#requireWritable();
+    let careful = false;
+    try {
+      return await this.#turns.write(() => {
+        const verdicts = this.#committer.apply(group, careful);
+        careful = true;
+        return verdicts;
+      }, publishInside);
+    } catch (error) {
+      throw storageError(this.name, error);
+    }
+  }
+
+  load(thread: string, ns: string, id: string | undefined): Promise<Loaded> {
+    return this.#turns.read(() => this.#reads.load(thread, ns, id));
+  }
+
+  checkpoints(query: CheckpointQuery): AsyncIterable<StoredCheckpoint> {
+    return this.#history.checkpoints(query);
+  }
+
+  ancestors(thread: string, ns: string, id: string): AsyncIterable<StoredCheckpoint> {
+    return this.#history.ancestors(thread, ns, id);
+  }
+
+  items(thread: string, list: string, length: number): Promise<{ rows: ItemsRow[]; extended: boolean }> {
+    return this.#turns.read(() => this.#reads.items(thread, list, length));
+  }
+
+  blobs(thread: string, hashes: readonly string[]): Promise<ReadonlyMap<string, string | Uint8Array>> {
+    return this.#turns.read(() => this.#reads.blobs(thread, hashes));
+  }
+
+  effects(query: EffectQuery): Promise<readonly EffectRow[]> {
+    return this.#turns.read(() => this.#reads.effects(query));
+  }
+
+  async ownerAlive(owner: string): Promise<boolean> {
+    this.#turns.requireOpen();
+    return this.#owners.alive(owner);
+  }
+
+  /** `tx` is the better-sqlite3 database. Use it only inside `body`. */
+  async transaction<T>(body: TransactionBody<T>): Promise<T> {
+    this.#requireWritable();
+    let bodyFailed = false;
+    try {
+      return await this.#turns.write(() => {
+        bodyFailed = true;
+        const { ops, value } = callBody(this.#db, body);
+        bodyFailed = false;
+        const verdict = this.#committer.applyAlone(ops);
+        if (verdict !== undefined) throw verdict;
+        return value;
+      }, publishInside);
+    } catch (error) {
+      throw bodyFailed ? error : storageError(this.name, error);
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.#turns.close();
+    try {
+      // The last connection does this by closing; the others leave a short log behind.
+      if (!this.#readonly) this.#db.pragma("wal_checkpoint(passive)");
+    } catch {
+      // The rows are safe in the log: the next one to open the file brings them over.
+    }
+    this.#db.close();
+    this.#owners.release();
+  }
+
+  #requireWritable(): void {
+    this.#turns.requireOpen();
+    if (!this.#readonly) return;
+    throw new HoldfastError("NOT_SUPPORTED", `${this.name} was opened with the option readonly: nothing can be stored.`, {
+      details: { name: this.name },
+    });
+  }
+}
+
+function publishInside(): void {
+  if (channels.commitInside.hasSubscribers) channels.commitInside.publish(undefined);
+}

@@ -1,0 +1,25 @@
+/** `holdfast/checkpointers/sqlite`: a checkpointer in an SQLite file, by better-sqlite3. */
+
+import { Checkpointer, type CheckpointerOptions } from "holdfast";
+import { sqliteBackend } from "./backend.ts";
+import { checkNames, type SqliteOptions } from "./options.ts";
+
+export { sqliteBackend } from "./backend.ts";
+export type { SqliteOptions, Synchronous } from "./options.ts";
+
+/** Every option of {@link Checkpointer}, so that the compiler finds one that is missing here. */
+const CHECKPOINTER_OPTIONS: Readonly<Record<keyof CheckpointerOptions, true>> = { types: true, maxValueChars: true, journal: true };
+
+/**
+ * A checkpointer in the file `file`, which is created where it is missing; the directory must exist.
+ *
+ * Any number of processes of one machine may have the file open. The disk must be a local one: SQLite's log cannot be
+ * shared over a network. What survives is said by `synchronous`, see {@link SqliteOptions}.
+ *
+ * @throws {HoldfastError} what {@link sqliteBackend} throws
+ */
+export async function sqlite(file: string, options: SqliteOptions & CheckpointerOptions = {}): Promise<Checkpointer> {
+  checkNames(options, Object.keys(CHECKPOINTER_OPTIONS));
+  const { synchronous, busyTimeoutMs, readonly, ...checkpointer } = options;
+  return new Checkpointer(await sqliteBackend(file, { synchronous, busyTimeoutMs, readonly }), checkpointer);
+}

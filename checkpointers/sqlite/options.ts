@@ -1,0 +1,109 @@
+/** What `sqlite(file, options)` takes, checked. */
+
+import { HoldfastError } from "holdfast";
+
+/** What is safe once a commit is acknowledged: FULL also after a loss of power, NORMAL and OFF after a kill. */
+export type Synchronous = "FULL" | "NORMAL" | "OFF";
+
+export interface SqliteOptions {
+  /**
+   * - `"FULL"` (default): an fsync per commit; survives a loss of power.
+   * - `"NORMAL"`: an fsync per WAL checkpoint; survives the death of the process. A loss of power may take the last
+   *   commits, and leaves the file whole.
+   * - `"OFF"`: no fsync; survives the death of the process. A loss of power may destroy the file.
+   */
+  readonly synchronous?: Synchronous | undefined;
+  /**
+   * How long a call waits for other connections that hold the write lock before it fails with BUSY; in milliseconds,
+   * default 10,000. The event loop goes on meanwhile.
+   */
+  readonly busyTimeoutMs?: number | undefined;
+  /** Only reads: nothing is created or migrated, commits fail with NOT_SUPPORTED. Default false. */
+  readonly readonly?: boolean | undefined;
+}
+
+export interface CheckedOptions {
+  readonly synchronous: Synchronous;
+  readonly busyTimeoutMs: number;
+  readonly readonly: boolean;
+}
+
+const LEVELS: readonly Synchronous[] = ["FULL", "NORMAL", "OFF"];
+const NAMES = ["synchronous", "busyTimeoutMs", "readonly"];
+const BUSY_TIMEOUT_MS = 10_000;
+const BUSY_TIMEOUT_MS_MAX = 2 ** 31 - 1;
+
+/** Refuses names that are no option; `more` are the names that a caller knows besides. */
+export function checkNames(options: object, more: readonly string[] = []): void {
+  if (typeof options !== "object" || options === null) throw invalid(`The options of sqlite() must be an object, not ${show(options)}.`);
+  const names = [...NAMES, ...more];
+  for (const name of Object.keys(options)) {
+    if (names.includes(name)) continue;
+    const near = nearest(name, names);
+    throw invalid(
+      `sqlite() has no option ${show(name)}. ${near === undefined ? `Its options are ${names.join(", ")}.` : `Did you mean ${near}?`}`,
+    );
+  }
+}
+
+export function checkOptions(options: SqliteOptions): CheckedOptions {
+  checkNames(options);
+  const { synchronous = "FULL", busyTimeoutMs = BUSY_TIMEOUT_MS, readonly = false } = options;
+  if (!LEVELS.includes(synchronous)) {
+    const near = LEVELS.find((level) => level === String(synchronous).toUpperCase());
+    throw invalid(
+      `The option synchronous is ${show(synchronous)}, but must be "FULL", "NORMAL" or "OFF".${near ? ` Did you mean "${near}"?` : ""}`,
+    );
+  }
+  if (!Number.isInteger(busyTimeoutMs) || busyTimeoutMs < 0 || busyTimeoutMs > BUSY_TIMEOUT_MS_MAX) {
+    throw invalid(`The option busyTimeoutMs is ${show(busyTimeoutMs)}, but must be a whole number of milliseconds from 0.`);
+  }
+  if (typeof readonly !== "boolean") throw invalid(`The option readonly is ${show(readonly)}, but must be true or false.`);
+  return { synchronous, busyTimeoutMs, readonly };
+}
+
+/** Refuses names that SQLite does not take for a file of that name. */
+export function checkFile(file: string): void {
+  if (typeof file !== "string") throw invalid(`The file of sqlite() must be a path, not ${show(file)}.`);
+  if (file.trim() === ":memory:" || file.trim() === "") {
+    throw invalid(
+      `sqlite(${show(file)}) names no file, and a database in memory has no log that other connections could share. ` +
+        'Give a path, or use memory() from "holdfast/checkpointers/memory".',
+    );
+  }
+  if (file.startsWith("file:")) throw invalid(`sqlite(${show(file)}): give a path, not a URI: fileURLToPath(url) makes one.`);
+  // better-sqlite3 trims names: it would open another file.
+  if (file !== file.trim() || file.includes("\0")) throw invalid(`sqlite(${show(file)}): the path has a space at an end, or a NUL.`);
+}
+
+function invalid(message: string): HoldfastError {
+  return new HoldfastError("INVALID_ARGUMENT", message);
+}
+
+function show(value: unknown): string {
+  return typeof value === "string" ? JSON.stringify(value) : String(value);
+}
+
+/** The name that was probably meant: the same without its case, or at most a third of its letters away. */
+function nearest(given: string, names: readonly string[]): string | undefined {
+  let best: { name: string; distance: number } | undefined;
+  for (const name of names) {
+    const distance = editDistance(given.toLowerCase(), name.toLowerCase());
+    if (best === undefined || distance < best.distance) best = { name, distance };
+  }
+  return best !== undefined && best.distance <= best.name.length / 3 ? best.name : undefined;
+}
+
+/** Letters to insert, remove or change to make `b` of `a`. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(change, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] as number;
+}
