@@ -8,12 +8,12 @@ export type SqliteDatabase = Database.Database;
 export type SqliteOptions = Database.Options;
 
 /**
- * Opens a database file.
+ * Opens a database file, or a copy in memory of the bytes of one.
  *
  * @throws {HoldfastError} DRIVER_MISSING where better-sqlite3 or its compiled part cannot be loaded. Errors of the
  * database itself (`SQLITE_…`) are thrown as they are.
  */
-export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDatabase {
+export function openSqlite(path: string | Buffer, options: SqliteOptions = {}): SqliteDatabase {
   try {
     // The compiled part is loaded by the first constructor call, not by `require`.
     const Driver = createRequire(import.meta.url)("better-sqlite3") as typeof Database;
