@@ -1,6 +1,4 @@
-import { deltaChannelHistoryTests, validate } from "@langchain/langgraph-checkpoint-validation";
 import { memory } from "holdfast/checkpointers/memory";
+import { publicSuite } from "./public-suite.ts";
 
-const initializer = { checkpointerName: "holdfast memory", createCheckpointer: async () => memory() };
-validate(initializer);
-deltaChannelHistoryTests(initializer);
+publicSuite("memory", async () => memory());
