@@ -69,15 +69,16 @@ export interface ChannelSplit {
 
 /**
  * LangGraph names the channels that changed in `newVersions`. A channel it does not name keeps the value it had in the
- * parent under the same version; one that changed and has no value was emptied.
+ * parent under the same version; one that changed and has no value was emptied. A copy (`__copy__`) names none and hangs
+ * on the parent of what it copies, which has other values: all of its own are to be encoded.
  */
-export function splitChannels(checkpoint: Checkpoint, newVersions: Record<string, string | number>): ChannelSplit {
+export function splitChannels(checkpoint: Checkpoint, newVersions: Record<string, string | number>, copy: boolean): ChannelSplit {
   const changed: [string, unknown, string | number][] = [];
   const carried: [string, string | number][] = [];
   const values = checkpoint.channel_values;
   for (const channel of Object.keys(checkpoint.channel_versions)) {
     const version = checkpoint.channel_versions[channel] as string | number;
-    if (Object.hasOwn(newVersions, channel)) {
+    if (copy || Object.hasOwn(newVersions, channel)) {
       if (Object.hasOwn(values, channel)) changed.push([channel, values[channel], version]);
     } else carried.push([channel, version]);
   }

@@ -122,7 +122,8 @@ export class Checkpointer extends BaseCheckpointSaver {
       const thread = this.#threadOf(config as GraphConfig, place);
       const saved = { configurable: { thread_id: place.thread, checkpoint_ns: place.ns, checkpoint_id: checkpoint.id } };
       const sink = new BlobCollector(this.#memo);
-      const split = splitChannels(checkpoint, newVersions as Record<string, string | number>);
+      const copy = metadata.source === "fork" && this.#runOf(config as GraphConfig) === undefined;
+      const split = splitChannels(checkpoint, newVersions as Record<string, string | number>, copy);
       const parent = this.#known.forms(place.thread, place.ns, place.checkpoint, split);
       if (thread !== undefined && parent !== undefined) {
         thread.assertMayWrite();
