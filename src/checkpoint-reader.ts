@@ -15,13 +15,11 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import type { Backend, StoredCheckpoint } from "./backend.ts";
 import { mergeWrites, type ParsedBody, parseBody, type StoredWrite } from "./checkpoint-row.ts";
+import { TASKS } from "./langgraph.ts";
 import type { Encoded } from "./model.ts";
 import { checkId, placeOf } from "./place.ts";
 import type { Serde } from "./serde.ts";
 import { ValueReader } from "./values.ts";
-
-/** LangGraph's channel of pending Sends. */
-const TASKS = "__pregel_tasks";
 
 export interface ReadCheckpoint {
   readonly tuple: CheckpointTuple;

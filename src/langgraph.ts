@@ -26,6 +26,9 @@ export type Durability = "sync" | "async" | "exit";
 /** Pending writes under this task id are the input or resume of a Command, not of a task. */
 export const NULL_TASK_ID = "00000000-0000-0000-0000-000000000000";
 
+/** The channel of pending Sends. */
+export const TASKS = "__pregel_tasks";
+
 /** Writes under these channels have a fixed index of their own and are replaced, not kept. */
 export const SPECIAL_WRITES: ReadonlyMap<string, number> = new Map([
   ["__error__", -1],
