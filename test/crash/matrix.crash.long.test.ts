@@ -1,0 +1,45 @@
+import type { CrashReport } from "holdfast/testing";
+import { afterAll, describe, expect, test } from "vitest";
+import { type BackendName, killScenario, scenarios } from "./scenarios.ts";
+
+/** What the whole run must have killed at least, to count as a proof. */
+const KILLS_MIN = 500;
+
+const done: { readonly name: string; readonly report: CrashReport }[] = [];
+
+for (const backend of ["sqlite", "jsonl"] satisfies BackendName[]) {
+  describe(`killed at every point on ${backend}, every scenario ends as if it had not been killed`, () => {
+    for (const scenario of scenarios) {
+      if (scenario.backends?.includes(backend) === false) continue;
+      test(scenario.name, async () => {
+        const report = await killScenario(scenario, backend, { depth: 2 });
+        done.push({ name: `${backend}: ${scenario.name}`, report });
+        expect(report).toMatchObject({ repeated: 0, lost: 0, violations: [], missed: [], failedStarts: 0 });
+      });
+    }
+  });
+}
+
+test("the whole run has killed enough and has reached every listed point", () => {
+  const sum = (of: (report: CrashReport) => number) => done.reduce((total, { report }) => total + of(report), 0);
+  expect(sum(({ points }) => points.length)).toBe(sum(({ reached }) => reached.length));
+  expect(sum(({ kills }) => kills)).toBeGreaterThanOrEqual(KILLS_MIN);
+});
+
+afterAll(() => {
+  const row = (name: string, cells: readonly (string | number)[]) =>
+    `${name.padEnd(52)}${cells.map((cell) => String(cell).padStart(10)).join("")}`;
+  const cells = ({ points, reached, kills, restarts, effects, repeated, lost }: CrashReport) => [
+    points.length,
+    reached.length,
+    kills,
+    restarts,
+    effects,
+    repeated,
+    lost,
+  ];
+  const rows = done.map(({ name, report }) => row(name, cells(report)));
+  const totals = done.map(({ report }) => cells(report)).reduce((a, b) => a.map((n, i) => n + (b[i] ?? 0)), new Array<number>(7).fill(0));
+  const head = row("scenario", ["points", "reached", "kills", "restarts", "effects", "repeated", "lost"]);
+  console.log([head, ...rows, row("all", totals)].join("\n"));
+});

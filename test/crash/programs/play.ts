@@ -1,0 +1,78 @@
+/**
+ * What every crash program does: open the checkpointer in the state directory, go on where the thread stands, and report
+ * the result. `program.js <sqlite|jsonl> [durability]`.
+ */
+
+import { join } from "node:path";
+import { Command, type StateSnapshot } from "@langchain/langgraph";
+import { type Checkpointer, type RunnableGraph, run } from "holdfast";
+import { counted, faultPoint, reportResult, START_AGAIN, stateDirectory } from "holdfast/testing";
+import { receipt } from "./world.ts";
+
+export const backendName = process.argv[2] ?? "sqlite";
+export const durability = (process.argv[3] ?? "sync") as "sync" | "async";
+
+export interface Play {
+  readonly app: RunnableGraph;
+  readonly thread: string;
+  readonly input: unknown;
+  /** Answers to questions by their value; a program with questions needs a start for each. */
+  readonly answers?: Readonly<Record<string, unknown>>;
+  readonly config?: Readonly<Record<string, unknown>>;
+}
+
+export async function open(): Promise<Checkpointer> {
+  const journal = join(stateDirectory(), "actions.jsonl");
+  if (backendName === "jsonl") {
+    const { jsonl } = await import("holdfast/checkpointers/jsonl");
+    return jsonl(join(stateDirectory(), "state"), { journal });
+  }
+  const { sqlite } = await import("holdfast/checkpointers/sqlite");
+  return sqlite(join(stateDirectory(), "state.db"), { journal });
+}
+
+/** A settle wait's question, as it stands in the thread's state. */
+interface SettleQuestion {
+  readonly type: "settle";
+  readonly key: string;
+  readonly input: { readonly what: string };
+}
+
+function isSettle(value: unknown): value is SettleQuestion {
+  return typeof value === "object" && value !== null && (value as { type?: unknown }).type === "settle";
+}
+
+/**
+ * One start's share of a thread. Resolves with the values of a finished thread, or with undefined where another start
+ * is needed, because something was asked: the answer is given by another process than the one that asked.
+ */
+export async function goOn(checkpointer: Checkpointer, play: Play): Promise<unknown> {
+  const config = { configurable: { thread_id: play.thread }, durability, ...play.config };
+  const state = (await play.app.getState(config)) as StateSnapshot;
+  const resume: Record<string, unknown> = {};
+  for (const task of state.tasks) {
+    for (const { id, value } of task.interrupts) {
+      if (isSettle(value)) await settle(checkpointer, value);
+      else if (id !== undefined && play.answers !== undefined) resume[id] = play.answers[String(value)];
+    }
+  }
+  if (Object.keys(resume).length > 0) await play.app.invoke(new Command({ resume }) as never, config as never);
+  const result = await run(play.app, play.input, config);
+  return result.status === "waiting" || result.status === "parked" ? undefined : result.values;
+}
+
+/** The operator: looks whether it happened, and says so. */
+async function settle(checkpointer: Checkpointer, { key, input }: SettleQuestion): Promise<void> {
+  const happened = (await counted(input.what, key)) > 0;
+  await checkpointer.settle(key, happened ? { done: receipt(input.what) } : { notDone: true }, { by: "operator" });
+}
+
+/** A program of one thread. */
+export async function main(build: (checkpointer: Checkpointer) => Play | Promise<Play>, result = (values: unknown) => values): Promise<void> {
+  const checkpointer = await open();
+  const values = await goOn(checkpointer, await build(checkpointer));
+  if (values === undefined) process.exitCode = START_AGAIN;
+  else reportResult(result(values));
+  faultPoint("before-close");
+  await checkpointer.close();
+}

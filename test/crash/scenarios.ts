@@ -1,0 +1,87 @@
+/** The crash scenarios: a program each, and how often each of its effects is to be executed, kills or not. */
+
+import { type CrashEnd, type CrashMatrixOptions, type CrashReport, crashMatrix } from "holdfast/testing";
+import { expect } from "vitest";
+
+export type BackendName = "sqlite" | "jsonl";
+
+export interface Scenario {
+  readonly name: string;
+  /** File in `programs/`, without extension. */
+  readonly program: string;
+  /** After the backend's name. */
+  readonly args?: readonly string[];
+  readonly counts: Readonly<Record<string, number>>;
+  /** Default: both. */
+  readonly backends?: readonly BackendName[];
+}
+
+const once = (...identities: string[]) => Object.fromEntries(identities.map((identity) => [identity, 1]));
+
+export const scenarios: readonly Scenario[] = [
+  { name: "five nodes in a row, sync durability", program: "plain", counts: once("charge", "mail", "file") },
+  { name: "five nodes in a row, async durability", program: "plain", args: ["async"], counts: once("charge", "mail", "file") },
+  {
+    name: "a fan-out of Sends",
+    program: "parallel",
+    counts: once("part a", "part b", "part c", "part d", "join of 5"),
+  },
+  {
+    name: "subgraphs as node and in a node",
+    program: "subgraph",
+    counts: once("before", "node first", "node second", "called first", "called second", "after"),
+  },
+  { name: "a loop with the same effect each turn", program: "loop", counts: { tick: 8 } },
+  { name: "the functional API", program: "functional", counts: once("part one", "part two", "part three", "mail") },
+  { name: "tools of an agent", program: "tools", counts: once("charge 17", "reserve 17", "mail 17") },
+  {
+    name: "questions answered by another process",
+    program: "interrupt",
+    counts: once("draft", "quote", "booking at 42", "parcel"),
+  },
+  { name: "effects settled by an operator", program: "settle", counts: once("letter", "telegram", "fax") },
+  {
+    name: "a retry policy and an error handler",
+    program: "retry",
+    counts: once("before the retry", "third time lucky", "before the fault", "apology"),
+  },
+  { name: "bookings in the database's own transactions", program: "transaction", counts: once("statement"), backends: ["sqlite"] },
+  {
+    name: "a deleted thread whose id is used again",
+    program: "delete-thread",
+    counts: { greeting: 2, "work of the first life": 1, "work of the second life": 1 },
+  },
+  {
+    name: "two threads in one process",
+    program: "two-threads",
+    counts: once("left one", "left three", "right one", "right three"),
+  },
+];
+
+/** Kills the scenario's program; its effects must be counted as listed, at the end of every run. */
+export function killScenario(scenario: Scenario, backend: BackendName, options: Partial<CrashMatrixOptions> = {}): Promise<CrashReport> {
+  return crashMatrix({
+    program: new URL(`../../dist/test/crash/programs/${scenario.program}.js`, import.meta.url),
+    args: [backend, ...(scenario.args ?? [])],
+    check: ({ counts }: CrashEnd) => expect(counts).toEqual(scenario.counts),
+    ...options,
+  });
+}
+
+/**
+ * Four of a scenario's points, of four kinds: an effect's answer on its way, a body that has ended, half a commit, and a
+ * commit that nobody was told of; in a later start where the program has several.
+ */
+export function fewPoints(all: readonly string[]): readonly string[] {
+  const pick = (pattern: RegExp, where: number) => {
+    const found = all.filter((point) => pattern.test(point));
+    return found[Math.floor(where * (found.length - 1))];
+  };
+  const points = [
+    pick(/effect:.*:inside$/, 1),
+    pick(/effect:.*:after$/, 0),
+    pick(/commit:\d+:inside$/, 0.5),
+    pick(/commit:\d+:after$/, 0.75),
+  ];
+  return [...new Set(points.filter((point) => point !== undefined))];
+}
