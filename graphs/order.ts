@@ -129,7 +129,9 @@ export interface OrderCalls {
 export function orderGraph(calls: OrderCalls, { receipts = "receipts" }: Pick<OrderOptions, "receipts"> = {}) {
   return new StateGraph(OrderState)
     .addNode("charge-card", async ({ order }) => ({ charge: await calls.chargeCard(chargeInput.parse(order)) }))
-    .addNode("reserve-stock", async ({ order }) => ({ reservation: await calls.reserveStock(reserveInput.parse(order)) }))
+    .addNode("reserve-stock", async ({ order }) => ({
+      reservation: await calls.reserveStock(reserveInput.parse(order)),
+    }))
     .addNode("send-mail", async ({ order, charge }) => ({ mail: await calls.sendMail(confirmation(order, charge)) }))
     .addNode("write-receipt", async ({ order, charge, reservation, mail }) => ({
       receipt: await calls.writeReceipt({

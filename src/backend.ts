@@ -46,9 +46,14 @@ export type Op =
    * does that). With `heads`, refused unless the namespace's head is one of them (`null` = there is none) or is the
    * checkpoint itself.
    */
-  | (OfThread & Omit<CheckpointRow, "thread"> & { readonly kind: "checkpoint"; readonly heads: readonly (string | null)[] | undefined })
+  | (OfThread &
+      Omit<CheckpointRow, "thread"> & {
+        readonly kind: "checkpoint";
+        readonly heads: readonly (string | null)[] | undefined;
+      })
   /** Stores writes as {@link planWrites} decides. `slot` < 0 replaces that special write; undefined is a regular call. */
-  | (OfThread & Omit<WriteRow, "slot"> & { readonly kind: "writes"; readonly ns: string; readonly slot: number | undefined })
+  | (OfThread &
+      Omit<WriteRow, "slot"> & { readonly kind: "writes"; readonly ns: string; readonly slot: number | undefined })
   /** Appends to a list; `base` stands in the first one of a list that continues another. Refused if (list, start) exists. */
   | (OfThread & ItemsRow & { readonly kind: "items"; readonly base: ListBase | undefined })
   /** A large string or byte array, stored once per thread and hash; there already → nothing to do. */
@@ -117,7 +122,11 @@ export interface Backend {
   /** The checkpoint and its ancestors, newest first, each with its writes; streams. */
   ancestors(thread: string, ns: string, id: string): AsyncIterable<StoredCheckpoint>;
   /** The first `length` items of a list, its bases included, in order; and whether the list goes on after them. */
-  items(thread: string, list: string, length: number): Promise<{ readonly rows: readonly ItemsRow[]; readonly extended: boolean }>;
+  items(
+    thread: string,
+    list: string,
+    length: number,
+  ): Promise<{ readonly rows: readonly ItemsRow[]; readonly extended: boolean }>;
   blobs(thread: string, hashes: readonly string[]): Promise<ReadonlyMap<string, string | Uint8Array>>;
   /** In no particular order. */
   effects(query: EffectQuery): Promise<readonly EffectRow[]>;
@@ -225,7 +234,13 @@ export function planWrites(
     const old = taken.get(idx);
     if (old === undefined) {
       fresh.push(entry);
-    } else if (idx >= 0 && !failed && op.run !== undefined && old.run !== op.run && old.value !== JSON.stringify([channel, value])) {
+    } else if (
+      idx >= 0 &&
+      !failed &&
+      op.run !== undefined &&
+      old.run !== op.run &&
+      old.value !== JSON.stringify([channel, value])
+    ) {
       return {
         row: undefined,
         verdict: new HoldfastError(
@@ -245,5 +260,7 @@ export function planWrites(
 
 /** What a closed backend answers. */
 export function closedError(name: string): HoldfastError {
-  return new HoldfastError("CLOSED", `The checkpointer ${name} is closed. Open it again before using it.`, { details: { name } });
+  return new HoldfastError("CLOSED", `The checkpointer ${name} is closed. Open it again before using it.`, {
+    details: { name },
+  });
 }

@@ -37,15 +37,28 @@ export class CheckpointReader {
   }
 
   /** One stored checkpoint as LangGraph's tuple. `values` may be shared by the reads of one listing. */
-  async read(stored: StoredCheckpoint, values = new ValueReader(this.#backend, this.#serde, stored.thread)): Promise<ReadCheckpoint> {
+  async read(
+    stored: StoredCheckpoint,
+    values = new ValueReader(this.#backend, this.#serde, stored.thread),
+  ): Promise<ReadCheckpoint> {
     const body = parseBody(this.#serde, stored);
     const writes = this.#writesOf(stored);
     await values.fetch(rowTexts(stored), [...Object.values(body.ch), ...writes.map((write) => write.value)]);
     const channel_values: Record<string, unknown> = {};
     for (const [channel, tree] of Object.entries(body.ch)) {
-      channel_values[channel] = values.revive(tree, () => `channel ${JSON.stringify(channel)} of checkpoint ${stored.id}`);
+      channel_values[channel] = values.revive(
+        tree,
+        () => `channel ${JSON.stringify(channel)} of checkpoint ${stored.id}`,
+      );
     }
-    const checkpoint: Checkpoint = { v: body.v, id: stored.id, ts: body.ts, channel_values, channel_versions: body.cv, versions_seen: body.vs };
+    const checkpoint: Checkpoint = {
+      v: body.v,
+      id: stored.id,
+      ts: body.ts,
+      channel_values,
+      channel_versions: body.cv,
+      versions_seen: body.vs,
+    };
     if (body.v < 4 && stored.parent !== undefined) await this.#migrateSends(checkpoint, stored, values);
     const tuple: CheckpointTuple = {
       config: configOf(stored, stored.id),
@@ -84,7 +97,10 @@ export class CheckpointReader {
   }
 
   /** The writes to DeltaChannels along the parent chain, each channel back to its last stored value. */
-  async deltaHistory(config: RunnableConfig, channels: readonly string[]): Promise<Record<string, DeltaChannelHistory>> {
+  async deltaHistory(
+    config: RunnableConfig,
+    channels: readonly string[],
+  ): Promise<Record<string, DeltaChannelHistory>> {
     const collected = new Map<string, CheckpointPendingWrite[]>(channels.map((channel) => [channel, []]));
     const seeds = new Map<string, unknown>();
     const remaining = new Set(channels);
@@ -116,10 +132,16 @@ export class CheckpointReader {
     const body = parseBody(this.#serde, stored);
     const writes = this.#writesOf(stored).filter((write) => remaining.has(write.channel));
     const seeded = [...remaining].filter((channel) => Object.hasOwn(body.ch, channel));
-    await values.fetch(rowTexts(stored), [...writes.map((write) => write.value), ...seeded.map((channel) => body.ch[channel])]);
+    await values.fetch(rowTexts(stored), [
+      ...writes.map((write) => write.value),
+      ...seeded.map((channel) => body.ch[channel]),
+    ]);
     for (const write of writes.reverse()) collected.get(write.channel)?.push(this.#pendingWrite(write, stored, values));
     for (const channel of seeded) {
-      seeds.set(channel, values.revive(body.ch[channel], () => `channel ${JSON.stringify(channel)} of checkpoint ${stored.id}`));
+      seeds.set(
+        channel,
+        values.revive(body.ch[channel], () => `channel ${JSON.stringify(channel)} of checkpoint ${stored.id}`),
+      );
       remaining.delete(channel);
     }
   }
@@ -127,7 +149,9 @@ export class CheckpointReader {
   #writesOf(stored: StoredCheckpoint): StoredWrite[] {
     const writes = mergeWrites(this.#serde, stored.writes);
     if (writes.length > 1) {
-      writes.sort((a, b) => compareWritesSortKeys(writesSortKey(a.path, a.task, a.idx), writesSortKey(b.path, b.task, b.idx)));
+      writes.sort((a, b) =>
+        compareWritesSortKeys(writesSortKey(a.path, a.task, a.idx), writesSortKey(b.path, b.task, b.idx)),
+      );
     }
     return writes;
   }
@@ -144,7 +168,9 @@ export class CheckpointReader {
     const body = parseBody(this.#serde, stored);
     await values.fetch([stored.body], []);
     const metadata = values.revive(body.m, () => `metadata of checkpoint ${stored.id}`) as Record<string, unknown>;
-    return Object.entries(filter).every(([key, value]) => Object.hasOwn(metadata, key) && isDeepStrictEqual(metadata[key], value));
+    return Object.entries(filter).every(
+      ([key, value]) => Object.hasOwn(metadata, key) && isDeepStrictEqual(metadata[key], value),
+    );
   }
 
   /** Checkpoints of LangGraph before version 4 keep their Sends as writes of the parent. */
@@ -153,7 +179,10 @@ export class CheckpointReader {
     if (parent.checkpoint === undefined) return;
     const from = { ...parent.checkpoint, writes: parent.writes };
     const sends = this.#writesOf(from).filter((write) => write.channel === TASKS);
-    await values.fetch(rowTexts(from), sends.map((write) => write.value));
+    await values.fetch(
+      rowTexts(from),
+      sends.map((write) => write.value),
+    );
     checkpoint.channel_values[TASKS] = sends.map((write) => this.#pendingWrite(write, from, values)[2]);
     const versions = Object.values(checkpoint.channel_versions);
     checkpoint.channel_versions[TASKS] = versions.length > 0 ? maxChannelVersion(...versions) : 1;

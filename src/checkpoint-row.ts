@@ -37,7 +37,13 @@ export interface ParsedBody {
 }
 
 /** Body text of a checkpoint. */
-export function checkpointBody(serde: Serde, checkpoint: Checkpoint, metadata: CheckpointMetadata, forms: Forms, sink: BlobCollector): Encoded {
+export function checkpointBody(
+  serde: Serde,
+  checkpoint: Checkpoint,
+  metadata: CheckpointMetadata,
+  forms: Forms,
+  sink: BlobCollector,
+): Encoded {
   const meta = serde.stringify(serde.toTree(metadata, sink, () => "the checkpoint's metadata"));
   let ch = "";
   for (const [channel, form] of forms) ch += `${ch === "" ? "" : ","}${JSON.stringify(channel)}:${form.json}`;
@@ -47,15 +53,22 @@ export function checkpointBody(serde: Serde, checkpoint: Checkpoint, metadata: C
   );
 }
 
-export function parseBody(serde: Serde, row: { readonly thread: string; readonly id: string; readonly body: Encoded }): ParsedBody {
+export function parseBody(
+  serde: Serde,
+  row: { readonly thread: string; readonly id: string; readonly body: Encoded },
+): ParsedBody {
   try {
     return serde.parse(payload(row.body)) as unknown as ParsedBody;
   } catch (cause) {
     if (cause instanceof SyntaxError) {
-      throw new HoldfastError("CORRUPT_DATA", `Checkpoint ${row.id} of thread ${JSON.stringify(row.thread)} cannot be read: ${cause.message}.`, {
-        cause,
-        details: { thread: row.thread, checkpoint: row.id },
-      });
+      throw new HoldfastError(
+        "CORRUPT_DATA",
+        `Checkpoint ${row.id} of thread ${JSON.stringify(row.thread)} cannot be read: ${cause.message}.`,
+        {
+          cause,
+          details: { thread: row.thread, checkpoint: row.id },
+        },
+      );
     }
     throw cause;
   }
@@ -72,7 +85,11 @@ export interface ChannelSplit {
  * parent under the same version; one that changed and has no value was emptied. A copy (`__copy__`) names none and hangs
  * on the parent of what it copies, which has other values: all of its own are to be encoded.
  */
-export function splitChannels(checkpoint: Checkpoint, newVersions: Record<string, string | number>, copy: boolean): ChannelSplit {
+export function splitChannels(
+  checkpoint: Checkpoint,
+  newVersions: Record<string, string | number>,
+  copy: boolean,
+): ChannelSplit {
   const changed: [string, unknown, string | number][] = [];
   const carried: [string, string | number][] = [];
   const values = checkpoint.channel_values;
@@ -101,7 +118,12 @@ export function draftChannel(
   value: unknown,
   candidates: readonly (KnownList | undefined)[],
   sink: BlobCollector,
-): { readonly json: string; readonly ops: readonly Op[]; readonly known: KnownList | undefined; readonly size: number } {
+): {
+  readonly json: string;
+  readonly ops: readonly Op[];
+  readonly known: KnownList | undefined;
+  readonly size: number;
+} {
   const where = () => `channel ${JSON.stringify(channel)}`;
   if (isPlainArray(value)) {
     for (const known of candidates) {

@@ -28,7 +28,15 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import { type Backend, closedError, type Loaded, type Op } from "./backend.ts";
 import { CheckpointReader } from "./checkpoint-reader.ts";
-import { type ChannelSplit, checkpointBody, draftChannel, draftWrites, type Form, type Forms, splitChannels } from "./checkpoint-row.ts";
+import {
+  type ChannelSplit,
+  checkpointBody,
+  draftChannel,
+  draftWrites,
+  type Form,
+  type Forms,
+  splitChannels,
+} from "./checkpoint-row.ts";
 import { CommitQueue, MAX_WAITING } from "./commit-queue.ts";
 import { EffectLedger, type SettleResult } from "./effect-ledger.ts";
 import type { EffectRecord, SettleDecision } from "./effect-record.ts";
@@ -120,7 +128,9 @@ export class Checkpointer extends BaseCheckpointSaver {
       this.#assertOpen();
       const place = placeOf(config);
       const thread = this.#threadOf(config as GraphConfig, place);
-      const saved = { configurable: { thread_id: place.thread, checkpoint_ns: place.ns, checkpoint_id: checkpoint.id } };
+      const saved = {
+        configurable: { thread_id: place.thread, checkpoint_ns: place.ns, checkpoint_id: checkpoint.id },
+      };
       const sink = new BlobCollector(this.#memo);
       const copy = metadata.source === "fork" && this.#runOf(config as GraphConfig) === undefined;
       const split = splitChannels(checkpoint, newVersions as Record<string, string | number>, copy);
@@ -135,7 +145,9 @@ export class Checkpointer extends BaseCheckpointSaver {
         const tree = this.#serde.toTree(value, sink, () => `channel ${JSON.stringify(channel)}`);
         return [channel, new Captured(tree, isPlainArray(value)), version] as const;
       });
-      return this.#putCold(config, place, thread, checkpoint, metadata, { ...split, changed: captured }, sink).then(() => saved);
+      return this.#putCold(config, place, thread, checkpoint, metadata, { ...split, changed: captured }, sink).then(
+        () => saved,
+      );
     } catch (error) {
       return Promise.reject(error);
     }
@@ -174,7 +186,8 @@ export class Checkpointer extends BaseCheckpointSaver {
           }),
         ),
       ];
-      if (thread === undefined) return this.#eraOf(place.thread).then((now) => this.#queue.enqueue(build(now), { urgent: true }));
+      if (thread === undefined)
+        return this.#eraOf(place.thread).then((now) => this.#queue.enqueue(build(now), { urgent: true }));
       const sync = durabilityOf(config as GraphConfig) !== "async" || run === undefined;
       const stored = this.#enqueue(thread, run === undefined ? undefined : thread, build(era), sync);
       // The run has gone on to the tasks of its last checkpoint: the put before it need not be waited for.
@@ -280,7 +293,8 @@ export class Checkpointer extends BaseCheckpointSaver {
     if (thread?.era !== loaded.era) {
       thread = new RunThread(place.thread, loaded.era);
       this.#outsideRuns.set(place.thread, thread);
-      if (this.#outsideRuns.size > OUTSIDE_MAX) this.#outsideRuns.delete(this.#outsideRuns.keys().next().value as string);
+      if (this.#outsideRuns.size > OUTSIDE_MAX)
+        this.#outsideRuns.delete(this.#outsideRuns.keys().next().value as string);
     }
     if (place.ns === "") {
       thread.lookedAtRoot(loaded.checkpoint?.id ?? null, loaded.head ?? null, loaded.checkpoint?.parent ?? null);
@@ -315,7 +329,16 @@ export class Checkpointer extends BaseCheckpointSaver {
         continue;
       }
       const candidates = [this.#known.written(place, channel), before?.known];
-      const draft = draftChannel(this.#serde, this.#known.lists, place.thread, thread.era, channel, value, candidates, sink);
+      const draft = draftChannel(
+        this.#serde,
+        this.#known.lists,
+        place.thread,
+        thread.era,
+        channel,
+        value,
+        candidates,
+        sink,
+      );
       forms.set(channel, { version, json: draft.json, known: draft.known, size: draft.size });
       for (const op of draft.ops) ops.push(op);
     }
@@ -350,7 +373,12 @@ export class Checkpointer extends BaseCheckpointSaver {
   }
 
   /** Raw puts (no run, nothing loaded, LangGraph's own "loop") are exempt: tools and the public suite make them. */
-  #headsFor(place: Place, thread: RunThread, inRun: boolean, metadata: CheckpointMetadata): readonly (string | null)[] | undefined {
+  #headsFor(
+    place: Place,
+    thread: RunThread,
+    inRun: boolean,
+    metadata: CheckpointMetadata,
+  ): readonly (string | null)[] | undefined {
     if (place.ns !== "") return undefined;
     if (!inRun && (!thread.looked || metadata.source === "loop" || metadata.source === undefined)) return undefined;
     return thread.headsFor(place.checkpoint ?? null, !inRun && metadata.source === "fork");
@@ -366,7 +394,14 @@ export class Checkpointer extends BaseCheckpointSaver {
     ops: Op[],
     sink: BlobCollector,
   ): void {
-    const plan = this.#known.planCaptured(thread.thread, thread.era, captured.tree, captured.isArray, before?.known, sink);
+    const plan = this.#known.planCaptured(
+      thread.thread,
+      thread.era,
+      captured.tree,
+      captured.isArray,
+      before?.known,
+      sink,
+    );
     forms.set(channel, { version, json: plan.json, known: plan.known, size: plan.known?.size ?? plan.json.length });
     for (const op of plan.ops) ops.push(op);
   }
@@ -446,7 +481,11 @@ function unknownCheckpoint(place: Place): HoldfastError {
 }
 
 function missingCheckpoint(place: Place, task: string): HoldfastError {
-  return new HoldfastError("INVALID_ARGUMENT", `putWrites for task ${task} of thread ${JSON.stringify(place.thread)} names no checkpoint_id.`, {
-    details: { thread: place.thread, task },
-  });
+  return new HoldfastError(
+    "INVALID_ARGUMENT",
+    `putWrites for task ${task} of thread ${JSON.stringify(place.thread)} names no checkpoint_id.`,
+    {
+      details: { thread: place.thread, task },
+    },
+  );
 }

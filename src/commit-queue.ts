@@ -176,7 +176,10 @@ export class CommitQueue {
 
 function storageError(name: string, cause: unknown): HoldfastError {
   const message = cause instanceof Error ? cause.message : String(cause);
-  return new HoldfastError("STORAGE_FAILED", `${name} did not acknowledge a commit: ${message}`, { cause, details: { name } });
+  return new HoldfastError("STORAGE_FAILED", `${name} did not acknowledge a commit: ${message}`, {
+    cause,
+    details: { name },
+  });
 }
 
 function describe(group: readonly Waiting[], number: number): CommitEvent {

@@ -42,13 +42,20 @@ export class EffectCall {
     this.input = input;
     this.#ledger = site.saver.effectLedger;
     this.#blobs = this.#ledger.blobs();
-    this.#inputTree = this.#ledger.serde.toTree(input, this.#blobs, () => `the input of effect ${JSON.stringify(name)}`);
+    this.#inputTree = this.#ledger.serde.toTree(
+      input,
+      this.#blobs,
+      () => `the input of effect ${JSON.stringify(name)}`,
+    );
     this.#digest = digestOf(this.#ledger.serde, this.#inputTree);
     const { place, attempt } = site;
     if (definition.key !== undefined) {
       const key = definition.key(input);
       if (typeof key !== "string" || key === "") {
-        throw new HoldfastError("INVALID_ARGUMENT", `Effect ${JSON.stringify(name)}: key(input) gave ${JSON.stringify(key)}; it must give a string that is not empty.`);
+        throw new HoldfastError(
+          "INVALID_ARGUMENT",
+          `Effect ${JSON.stringify(name)}: key(input) gave ${JSON.stringify(key)}; it must give a string that is not empty.`,
+        );
       }
       this.#ordinal = -1;
       this.key = effectKey(["key", name, key]);
@@ -56,7 +63,15 @@ export class EffectCall {
       const equal = `${name}\u0000${this.#digest}`;
       this.#ordinal = attempt.ordinals.get(equal) ?? 0;
       attempt.ordinals.set(equal, this.#ordinal + 1);
-      this.key = effectKey([site.thread.thread, place.ns, place.checkpoint, place.task, name, this.#digest, this.#ordinal]);
+      this.key = effectKey([
+        site.thread.thread,
+        place.ns,
+        place.checkpoint,
+        place.task,
+        name,
+        this.#digest,
+        this.#ordinal,
+      ]);
     }
     attempt.called.add(this.key);
   }
@@ -146,7 +161,8 @@ export class EffectCall {
       const happened = await this.#judgeUnknown(before, policy);
       if (happened !== undefined) return happened;
     }
-    if (before !== undefined && (await this.#ledger.maybeRunning(before))) throw inDoubt(before, "It is not run a second time.");
+    if (before !== undefined && (await this.#ledger.maybeRunning(before)))
+      throw inDoubt(before, "It is not run a second time.");
     const attempt = (before?.row.attempt ?? 0) + 1;
     const begunAt = Date.now();
     if (policy === "rerun") return this.#runBody(before, attempt, begunAt);
@@ -158,9 +174,14 @@ export class EffectCall {
   /** E3. The outcome where it is known to have happened; undefined where the body may run. */
   async #judgeUnknown(before: StoredEffect, policy: "verify" | "settle" | "fail"): Promise<Outcome | undefined> {
     if (policy === "verify") {
-      const value = await this.definition.verify?.(this.input, this.#context(before.row.attempt, new AbortController().signal));
+      const value = await this.definition.verify?.(
+        this.input,
+        this.#context(before.row.attempt, new AbortController().signal),
+      );
       if (value === undefined) return undefined;
-      await this.#write("done", before.row.attempt, before.record.begunAt.getTime(), before, { value: this.tree(value, "the verified outcome") });
+      await this.#write("done", before.row.attempt, before.record.begunAt.getTime(), before, {
+        value: this.tree(value, "the verified outcome"),
+      });
       return this.#cached(value);
     }
     if (await this.#ledger.maybeRunning(before)) throw inDoubt(before, "Nobody runs or settles it meanwhile.");
@@ -185,7 +206,12 @@ export class EffectCall {
       await this.#write("done", attempt, begunAt, before, outcome);
       return this.fresh(value);
     } catch (error) {
-      if (error instanceof Changed || isHoldfastError(error, "STORAGE_FAILED") || isHoldfastError(error, "THREAD_DELETED")) throw error;
+      if (
+        error instanceof Changed ||
+        isHoldfastError(error, "STORAGE_FAILED") ||
+        isHoldfastError(error, "THREAD_DELETED")
+      )
+        throw error;
       const nothing = isGraphBubbleUp(error as Error) || (this.definition.notExecuted ?? nothingHappened)(error);
       await this.#recordError(error, nothing, attempt, begunAt, before);
       throw error;
@@ -221,7 +247,9 @@ export class EffectCall {
       .then(async (value) => {
         const found = await this.#ledger.findKey(this.key);
         if (found?.row.status !== "failed") return;
-        await this.#write("done", found.row.attempt, found.record.begunAt.getTime(), found, { value: this.tree(value, "the late outcome") });
+        await this.#write("done", found.row.attempt, found.record.begunAt.getTime(), found, {
+          value: this.tree(value, "the late outcome"),
+        });
       })
       .catch(() => {
         // It failed in the end, or was settled meanwhile: the recorded timeout stands.
@@ -230,8 +258,17 @@ export class EffectCall {
     overdue.set(this.key, end);
   }
 
-  async #recordError(error: unknown, nothing: boolean, attempt: number, begunAt: number, before: StoredEffect | undefined): Promise<void> {
-    const known = { message: error instanceof Error ? error.message : String(error), name: error instanceof Error ? error.name : typeof error };
+  async #recordError(
+    error: unknown,
+    nothing: boolean,
+    attempt: number,
+    begunAt: number,
+    before: StoredEffect | undefined,
+  ): Promise<void> {
+    const known = {
+      message: error instanceof Error ? error.message : String(error),
+      name: error instanceof Error ? error.name : typeof error,
+    };
     let tree: Tree;
     try {
       tree = this.tree(error, "the error");
@@ -241,9 +278,21 @@ export class EffectCall {
     await this.#write(nothing ? "not-executed" : "failed", attempt, begunAt, before, { error: tree });
   }
 
-  async #write(status: EffectStatus, attempt: number, begunAt: number, before: StoredEffect | undefined, part: Partial<EffectContent>) {
+  async #write(
+    status: EffectStatus,
+    attempt: number,
+    begunAt: number,
+    before: StoredEffect | undefined,
+    part: Partial<EffectContent>,
+  ) {
     try {
-      return await this.#ledger.write(this.row(status, attempt), this.content(begunAt, part), before?.row, this.site.thread.era, this.#blobs);
+      return await this.#ledger.write(
+        this.row(status, attempt),
+        this.content(begunAt, part),
+        before?.row,
+        this.site.thread.era,
+        this.#blobs,
+      );
     } catch (error) {
       if (isHoldfastError(error, "EFFECT_CONFLICT")) throw new Changed();
       throw error;
@@ -260,7 +309,9 @@ export class EffectCall {
     attempt.recorded ??= this.#ledger.find({ thread: thread.thread, task: place.task });
     const recorded = await attempt.recorded;
     if (recorded.some(({ row }) => row.key === this.key)) return this.#ledger.findKey(this.key);
-    const unclaimed = recorded.find(({ row }) => row.name === this.name && row.ordinal >= 0 && !attempt.called.has(row.key) && mayHaveHappened(row));
+    const unclaimed = recorded.find(
+      ({ row }) => row.name === this.name && row.ordinal >= 0 && !attempt.called.has(row.key) && mayHaveHappened(row),
+    );
     if (unclaimed !== undefined) throw this.#otherInput(unclaimed);
     return undefined;
   }
@@ -277,7 +328,9 @@ export class EffectCall {
     for (const found of elsewhere) {
       if (await lineage.includes(found.record.checkpoints)) continue;
       if (onFork === "deny" || found.row.status !== "done") throw forked(found);
-      await this.#write("done", 0, found.record.begunAt.getTime(), undefined, { value: this.tree(found.record.value, "the reused outcome") });
+      await this.#write("done", 0, found.record.begunAt.getTime(), undefined, {
+        value: this.tree(found.record.value, "the reused outcome"),
+      });
       return found.record.value;
     }
     return undefined;
@@ -312,10 +365,14 @@ function parseInput(name: string, definition: Definition, input: unknown): unkno
     return definition.input.parse(input);
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : String(cause);
-    throw new HoldfastError("INVALID_ARGUMENT", `Effect ${JSON.stringify(name)} was called with an input that its schema refuses; it was not run. ${message}`, {
-      cause,
-      details: { name },
-    });
+    throw new HoldfastError(
+      "INVALID_ARGUMENT",
+      `Effect ${JSON.stringify(name)} was called with an input that its schema refuses; it was not run. ${message}`,
+      {
+        cause,
+        details: { name },
+      },
+    );
   }
 }
 
@@ -324,10 +381,15 @@ function clip(text: string): string {
 }
 
 function givenUp({ row, record }: StoredEffect): HoldfastError {
-  const reason = record.decision !== undefined && "giveUp" in record.decision.decision ? record.decision.decision.giveUp : "";
-  return new HoldfastError("EFFECT_GIVEN_UP", `Effect ${row.name} (${row.key}) was given up by ${record.decision?.by ?? "somebody"}: ${reason}`, {
-    details: { key: row.key, name: row.name, by: record.decision?.by, reason },
-  });
+  const reason =
+    record.decision !== undefined && "giveUp" in record.decision.decision ? record.decision.decision.giveUp : "";
+  return new HoldfastError(
+    "EFFECT_GIVEN_UP",
+    `Effect ${row.name} (${row.key}) was given up by ${record.decision?.by ?? "somebody"}: ${reason}`,
+    {
+      details: { key: row.key, name: row.name, by: record.decision?.by, reason },
+    },
+  );
 }
 
 function unknownOutcome({ row, record }: StoredEffect): HoldfastError {
@@ -340,13 +402,20 @@ function unknownOutcome({ row, record }: StoredEffect): HoldfastError {
 }
 
 function timedOut(name: string, key: string, timeoutMs: number): HoldfastError {
-  return new HoldfastError("EFFECT_TIMEOUT", `Effect ${name} (${key}) did not finish within ${timeoutMs} ms; what it did is not known.`, {
-    details: { name, key, timeoutMs },
-  });
+  return new HoldfastError(
+    "EFFECT_TIMEOUT",
+    `Effect ${name} (${key}) did not finish within ${timeoutMs} ms; what it did is not known.`,
+    {
+      details: { name, key, timeoutMs },
+    },
+  );
 }
 
 function forked({ row, record }: StoredEffect): ForkedEffectError {
-  const what = row.status === "done" ? `has the outcome ${clip(JSON.stringify(record.value) ?? "undefined")}` : `is in state ${JSON.stringify(row.status)}`;
+  const what =
+    row.status === "done"
+      ? `has the outcome ${clip(JSON.stringify(record.value) ?? "undefined")}`
+      : `is in state ${JSON.stringify(row.status)}`;
   return new ForkedEffectError(
     `Effect ${JSON.stringify(row.name)} with the same input was begun at checkpoint ${row.checkpoint} of thread ${JSON.stringify(row.thread)}, which is not part of ` +
       `this run's lineage (a branch that was left, or an attempt that was abandoned), and ${what}. It was not run again. Ways out: give the effect ` +
@@ -379,7 +448,12 @@ function settleInterrupt({ row, record }: StoredEffect): GraphInterrupt {
     input: record.input,
     attempt: row.attempt,
     status: row.status,
-    error: error instanceof Error ? { name: error.name, message: error.message } : error === undefined ? null : { name: "Error", message: String(error) },
+    error:
+      error instanceof Error
+        ? { name: error.name, message: error.message }
+        : error === undefined
+          ? null
+          : { name: "Error", message: String(error) },
     begunAt: record.begunAt.toISOString(),
     question: `Did effect ${row.name} happen? Decide with checkpointer.settle(key, { done: value } | { notDone: true } | { giveUp: reason }, { by }).`,
   };

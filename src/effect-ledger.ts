@@ -49,7 +49,13 @@ export class EffectLedger {
   readonly #memo: Map<string, string>;
   readonly #journal: Journal | undefined;
 
-  constructor(backend: Backend, serde: Serde, queue: CommitQueue, memo: Map<string, string>, journal: Journal | undefined) {
+  constructor(
+    backend: Backend,
+    serde: Serde,
+    queue: CommitQueue,
+    memo: Map<string, string>,
+    journal: Journal | undefined,
+  ) {
     this.backend = backend;
     this.serde = serde;
     this.#queue = queue;
@@ -106,9 +112,13 @@ export class EffectLedger {
     for (;;) {
       const found = await this.findKey(key);
       if (found === undefined) {
-        throw new HoldfastError("UNKNOWN_EFFECT", `There is no effect with key ${JSON.stringify(key)}. checkpointer.effects({ thread }) lists a thread's.`, {
-          details: { key },
-        });
+        throw new HoldfastError(
+          "UNKNOWN_EFFECT",
+          `There is no effect with key ${JSON.stringify(key)}. checkpointer.effects({ thread }) lists a thread's.`,
+          {
+            details: { key },
+          },
+        );
       }
       const replayed = this.#alreadyDecided(found, decided);
       if (replayed !== undefined) return { replayed: true, decision: replayed };
@@ -132,7 +142,8 @@ export class EffectLedger {
   async #assertOwnerGone(found: StoredEffect): Promise<void> {
     const { row } = found;
     const here = row.status === "intent" && row.owner === this.backend.owner && this.running.has(row.key);
-    if (here || (await this.maybeRunning(found))) throw inDoubt(found, "It cannot be settled as not done while its owner may still be running it.");
+    if (here || (await this.maybeRunning(found)))
+      throw inDoubt(found, "It cannot be settled as not done while its owner may still be running it.");
   }
 
   #alreadyDecided({ row, record }: StoredEffect, decision: SettleDecision): RecordedDecision | undefined {
@@ -162,7 +173,8 @@ export class EffectLedger {
   async #decide({ row, record }: StoredEffect, decision: SettleDecision, by: string): Promise<RecordedDecision> {
     const recorded: RecordedDecision = { decision, by, at: new Date(), attempt: row.attempt };
     const blobs = this.blobs();
-    const tree = (value: unknown, what: string): Tree => this.serde.toTree(value, blobs, () => `${what} of effect ${row.name} (${row.key})`);
+    const tree = (value: unknown, what: string): Tree =>
+      this.serde.toTree(value, blobs, () => `${what} of effect ${row.name} (${row.key})`);
     const content: EffectContent = {
       input: tree(record.input, "the input"),
       checkpoints: record.checkpoints,
@@ -178,7 +190,8 @@ export class EffectLedger {
 
   /** The record of a row just written, without reading it back. */
   async #fresh(row: EffectRow, content: EffectContent, blobs: BlobCollector): Promise<StoredEffect> {
-    const revive = (tree: Tree | undefined) => (tree === undefined ? undefined : this.serde.fromTree(tree, blobs.blobs, () => `effect ${row.name}`));
+    const revive = (tree: Tree | undefined) =>
+      tree === undefined ? undefined : this.serde.fromTree(tree, blobs.blobs, () => `effect ${row.name}`);
     const { key, name, thread, ns, checkpoint, task, status, attempt, owner } = row;
     const record: EffectRecord = {
       key,
@@ -212,13 +225,18 @@ export function inDoubt({ row, record }: StoredEffect, why: string): EffectInDou
 
 function checkDecision(decision: SettleDecision, by: string): SettleDecision {
   const bad = (found: string): HoldfastError =>
-    new HoldfastError("INVALID_ARGUMENT", `${found}. Use settle(key, { done: value } | { notDone: true } | { giveUp: "reason" }, { by: "who" }).`);
+    new HoldfastError(
+      "INVALID_ARGUMENT",
+      `${found}. Use settle(key, { done: value } | { notDone: true } | { giveUp: "reason" }, { by: "who" }).`,
+    );
   if (typeof by !== "string" || by === "") throw bad(`settle: \`by\` must name who decides, got ${JSON.stringify(by)}`);
-  if (typeof decision !== "object" || decision === null) throw bad(`settle: got the decision ${JSON.stringify(decision)}`);
+  if (typeof decision !== "object" || decision === null)
+    throw bad(`settle: got the decision ${JSON.stringify(decision)}`);
   const keys = Object.keys(decision);
   if (keys.length !== 1) throw bad(`settle: a decision has one of done, notDone, giveUp; got ${JSON.stringify(keys)}`);
   if ("done" in decision) return { done: decision.done };
   if ("notDone" in decision && decision.notDone === true) return { notDone: true };
-  if ("giveUp" in decision && typeof decision.giveUp === "string" && decision.giveUp !== "") return { giveUp: decision.giveUp };
+  if ("giveUp" in decision && typeof decision.giveUp === "string" && decision.giveUp !== "")
+    return { giveUp: decision.giveUp };
   throw bad(`settle: got the decision ${JSON.stringify(decision)}`);
 }

@@ -70,11 +70,13 @@ interface ParsedContent {
 }
 
 /** Effects with a given key outlive their thread, and so must what their rows refer to. */
-export const blobScope = (row: { readonly thread: string; readonly ordinal: number }): string => (row.ordinal < 0 ? "" : row.thread);
+export const blobScope = (row: { readonly thread: string; readonly ordinal: number }): string =>
+  row.ordinal < 0 ? "" : row.thread;
 
 /** Row text. `blobs` must have been given to the serde for every tree of the content; it gets what else is needed. */
 export function effectBody(serde: Serde, content: EffectContent, blobs: BlobCollector): string {
-  const part = (name: string, tree: Tree | undefined) => (tree === undefined ? "" : `,"${name}":${inlineOrBlob(serde.stringify(tree), blobs)}`);
+  const part = (name: string, tree: Tree | undefined) =>
+    tree === undefined ? "" : `,"${name}":${inlineOrBlob(serde.stringify(tree), blobs)}`;
   return encoded(
     `{"at":${content.begunAt},"map":${JSON.stringify(Object.fromEntries(content.checkpoints))}` +
       `${part("in", content.input)}${part("out", content.value)}${part("err", content.error)}${part("dec", content.decision)}}`,

@@ -70,7 +70,10 @@ export function siteOf(name: string): Site {
   const place = placeHere(what);
   const { saver } = place;
   if (!isCheckpointer(saver)) {
-    const found = saver === undefined || saver === null || saver === false ? "no checkpointer" : `a ${(saver as object).constructor?.name ?? typeof saver}`;
+    const found =
+      saver === undefined || saver === null || saver === false
+        ? "no checkpointer"
+        : `a ${(saver as object).constructor?.name ?? typeof saver}`;
     throw new HoldfastError(
       "FOREIGN_CHECKPOINTER",
       `${what} was called in a graph with ${found}; effects are kept beside the checkpoints of a Holdfast checkpointer. ` +
@@ -80,7 +83,8 @@ export function siteOf(name: string): Site {
   if (saver.closed) throw new HoldfastError("CLOSED", `${what}: the checkpointer ${saver.backend.name} is closed.`);
   const run = place.config.configurable?.[RUN_KEY] as RunState | undefined;
   const thread = place.thread === undefined ? undefined : run?.thread(place.thread);
-  if (run === undefined || thread === undefined) throw notDurable(what, place, "this graph has not loaded the thread through the checkpointer");
+  if (run === undefined || thread === undefined)
+    throw notDurable(what, place, "this graph has not loaded the thread through the checkpointer");
   assertKept(what, place, run, thread);
   if (place.signal?.aborted) throw abortedError(thread.thread);
   thread.assertMayWrite();
@@ -106,19 +110,32 @@ export function assertMayStart({ place, thread }: Site): void {
 
 function assertKept(what: string, place: TaskPlace, run: RunState, thread: RunThread): void {
   if (!thread.namespaces.has(place.ns)) {
-    throw notDurable(what, place, "the graph it is called in is compiled with `checkpointer: false`, so its steps are never stored. Compile that subgraph without the option");
+    throw notDurable(
+      what,
+      place,
+      "the graph it is called in is compiled with `checkpointer: false`, so its steps are never stored. Compile that subgraph without the option",
+    );
   }
   for (const ns of place.checkpoints.keys()) {
     const durability = run.holderOf(ns, thread).namespaces.get(ns);
-    if (durability === undefined) throw notDurable(what, place, `the enclosing graph ${JSON.stringify(ns)} stores no checkpoints`);
+    if (durability === undefined)
+      throw notDurable(what, place, `the enclosing graph ${JSON.stringify(ns)} stores no checkpoints`);
     if (durability === "exit") {
-      throw notDurable(what, place, 'the run has `durability: "exit"`, which stores nothing before its end. Use "sync" or "async": effects wait for what they need in both');
+      throw notDurable(
+        what,
+        place,
+        'the run has `durability: "exit"`, which stores nothing before its end. Use "sync" or "async": effects wait for what they need in both',
+      );
     }
   }
 }
 
 function notDurable(what: string, place: TaskPlace, why: string): HoldfastError {
-  return new HoldfastError("EFFECT_NOT_DURABLE", `${what} cannot be kept in thread ${JSON.stringify(place.thread)}: ${why}. It was not run.`, {
-    details: { thread: place.thread, ns: place.ns, task: place.task },
-  });
+  return new HoldfastError(
+    "EFFECT_NOT_DURABLE",
+    `${what} cannot be kept in thread ${JSON.stringify(place.thread)}: ${why}. It was not run.`,
+    {
+      details: { thread: place.thread, ns: place.ns, task: place.task },
+    },
+  );
 }

@@ -100,19 +100,24 @@ const FORK_POLICIES = ["deny", "reuse", "execute"];
 const OPTIONS = ["input", "output", "run", "onUnknown", "verify", "undo", "key", "notExecuted", "timeoutMs", "onFork"];
 
 function checkDefinition(name: string, definition: EffectDefinition<unknown, unknown>): void {
-  const bad = (what: string) => new HoldfastError("INVALID_ARGUMENT", `effect(${JSON.stringify(name)}): ${what}`, { details: { name } });
-  if (typeof name !== "string" || name === "" || name.length > 200) throw bad("the name must be a string of 1 to 200 characters.");
+  const bad = (what: string) =>
+    new HoldfastError("INVALID_ARGUMENT", `effect(${JSON.stringify(name)}): ${what}`, { details: { name } });
+  if (typeof name !== "string" || name === "" || name.length > 200)
+    throw bad("the name must be a string of 1 to 200 characters.");
   for (const option of Object.keys(definition)) {
     if (!OPTIONS.includes(option)) throw bad(`unknown option ${JSON.stringify(option)}. Known: ${OPTIONS.join(", ")}.`);
   }
   if (typeof definition.run !== "function") throw bad("`run` must be a function.");
-  if (typeof definition.input?.parse !== "function") throw bad("`input` must be a schema with `parse`, for example z.object({ … }).");
+  if (typeof definition.input?.parse !== "function")
+    throw bad("`input` must be a schema with `parse`, for example z.object({ … }).");
   const { onUnknown, onFork, timeoutMs, verify } = definition;
   if (onUnknown !== undefined && !UNKNOWN_POLICIES.includes(onUnknown)) {
     throw bad(`onUnknown is ${JSON.stringify(onUnknown)}; use one of ${UNKNOWN_POLICIES.join(", ")}.`);
   }
-  if (onUnknown === "verify" && verify === undefined) throw bad('onUnknown is "verify", but there is no `verify` hook.');
-  if (onFork !== undefined && !FORK_POLICIES.includes(onFork)) throw bad(`onFork is ${JSON.stringify(onFork)}; use one of ${FORK_POLICIES.join(", ")}.`);
+  if (onUnknown === "verify" && verify === undefined)
+    throw bad('onUnknown is "verify", but there is no `verify` hook.');
+  if (onFork !== undefined && !FORK_POLICIES.includes(onFork))
+    throw bad(`onFork is ${JSON.stringify(onFork)}; use one of ${FORK_POLICIES.join(", ")}.`);
   if (timeoutMs !== undefined && !(timeoutMs > 0 && timeoutMs <= 2_147_483_647)) {
     throw bad(`timeoutMs is ${String(timeoutMs)}; use milliseconds from 1 to 2147483647.`);
   }

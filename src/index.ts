@@ -41,7 +41,15 @@ export type {
   WriteRow,
 } from "./model.ts";
 export { Checkpointer, type CheckpointerOptions, isCheckpointer } from "./checkpointer.ts";
-export { type Effect, type EffectContext, type EffectDefinition, effect, type OnFork, type OnUnknown, type Schema } from "./effect.ts";
+export {
+  type Effect,
+  type EffectContext,
+  type EffectDefinition,
+  effect,
+  type OnFork,
+  type OnUnknown,
+  type Schema,
+} from "./effect.ts";
 export type { SettleRequest } from "./effect-call.ts";
 export type { Outcome, SettleResult } from "./effect-ledger.ts";
 export type { EffectRecord, RecordedDecision, SettleDecision } from "./effect-record.ts";

@@ -23,7 +23,9 @@ export interface JournalEvent {
 }
 
 /** Reads a journal, skipping what is not a whole event. A file that is not there has no events. */
-export async function readJournal(path: string): Promise<{ readonly events: readonly JournalEvent[]; readonly broken: number }> {
+export async function readJournal(
+  path: string,
+): Promise<{ readonly events: readonly JournalEvent[]; readonly broken: number }> {
   let text: string;
   try {
     text = await readFile(path, "utf8");
@@ -37,7 +39,8 @@ export async function readJournal(path: string): Promise<{ readonly events: read
     if (line === "") continue;
     try {
       const event: unknown = JSON.parse(line);
-      if (typeof event === "object" && event !== null && typeof (event as JournalEvent).id === "string") events.push(event as JournalEvent);
+      if (typeof event === "object" && event !== null && typeof (event as JournalEvent).id === "string")
+        events.push(event as JournalEvent);
       else broken += 1;
     } catch {
       broken += 1;
@@ -79,7 +82,12 @@ export class Journal {
    * Adds what the store has and the journal has not, marked `reconciled: true`: the thread's creation, effects' last
    * intents and outcomes, and its end (`finishedAt`, the checkpoint, where it is finished).
    */
-  async reconcile(thread: string, era: number, effects: readonly EffectRecord[], finishedAt: string | undefined): Promise<number> {
+  async reconcile(
+    thread: string,
+    era: number,
+    effects: readonly EffectRecord[],
+    finishedAt: string | undefined,
+  ): Promise<number> {
     await this.#last;
     const known = new Set((await readJournal(this.path)).events.map((event) => event.id));
     const missing: NewEvent[] = [createdEvent(thread, era)];
@@ -87,7 +95,8 @@ export class Journal {
       if (record.status !== "intent") missing.push(effectEvent({ ...record, status: "intent" }));
       missing.push(effectEvent(record));
     }
-    if (finishedAt !== undefined) missing.push({ id: `finished:${thread}:${finishedAt}`, event: "finished", thread, checkpoint: finishedAt });
+    if (finishedAt !== undefined)
+      missing.push({ id: `finished:${thread}:${finishedAt}`, event: "finished", thread, checkpoint: finishedAt });
     let added = 0;
     for (const event of missing) {
       if (known.has(event.id)) continue;
@@ -125,15 +134,33 @@ export class Journal {
   }
 }
 
-type NewEvent = Omit<JournalEvent, "at"> & { readonly id: string; readonly event: JournalEventName; readonly thread: string };
+type NewEvent = Omit<JournalEvent, "at"> & {
+  readonly id: string;
+  readonly event: JournalEventName;
+  readonly thread: string;
+};
 
-const createdEvent = (thread: string, era: number): NewEvent => ({ id: `created:${thread}:${era}`, event: "created", thread });
+const createdEvent = (thread: string, era: number): NewEvent => ({
+  id: `created:${thread}:${era}`,
+  event: "created",
+  thread,
+});
 
 function effectEvent(record: EffectRecord): NewEvent {
   const { key, name, thread, status, attempt, checkpoint, task } = record;
   const event = status === "intent" ? "effect_intent" : "effect_outcome";
   const outcome = status === "intent" ? {} : { status, by: record.decision?.by };
-  return { id: `${event}:${key}:${attempt}${status === "intent" ? "" : `:${status}`}`, event, thread, effect: name, key, attempt, checkpoint, task, ...outcome };
+  return {
+    id: `${event}:${key}:${attempt}${status === "intent" ? "" : `:${status}`}`,
+    event,
+    thread,
+    effect: name,
+    key,
+    attempt,
+    checkpoint,
+    task,
+    ...outcome,
+  };
 }
 
 /** Opens for appending; a last line without its newline is ended, so that the next event begins a line of its own. */

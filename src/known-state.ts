@@ -44,7 +44,9 @@ export class KnownState {
     const line = this.#threads.get(thread)?.get(ns);
     if (line?.checkpoint === parent) return line.forms;
     // Nothing to carry over and no list to continue: the parent need not be known.
-    return split.carried.length === 0 && !split.changed.some(([, value]) => Array.isArray(value) && value.length > 0) ? NO_FORMS : undefined;
+    return split.carried.length === 0 && !split.changed.some(([, value]) => Array.isArray(value) && value.length > 0)
+      ? NO_FORMS
+      : undefined;
   }
 
   /** The same from the store. A parent that is not there has nothing to carry over. */
@@ -104,7 +106,14 @@ export class KnownState {
     return this.#line(place)?.written?.get(channel);
   }
 
-  planCaptured(thread: string, era: number, tree: Tree, isArray: boolean, before: KnownList | undefined, sink: BlobSink) {
+  planCaptured(
+    thread: string,
+    era: number,
+    tree: Tree,
+    isArray: boolean,
+    before: KnownList | undefined,
+    sink: BlobSink,
+  ) {
     if (isArray && Array.isArray(tree) && before !== undefined && tree.length > 0) {
       return this.lists.plan(thread, era, before, capturedItems(this.#serde, tree as readonly Tree[]));
     }

@@ -41,7 +41,8 @@ export class Lineage {
       // The same superstep up to here: a sibling's, or an enclosing or inner call of the same task.
       if (here === undefined || here.ns !== level.ns) return true;
       if (here.checkpoint === level.checkpoint) continue;
-      const completed = here.ns === "" ? await this.#completedRoot(here.checkpoint) : await this.#completed(here.ns, here.checkpoint);
+      const completed =
+        here.ns === "" ? await this.#completedRoot(here.checkpoint) : await this.#completed(here.ns, here.checkpoint);
       if (!completed.has(level.checkpoint)) return false;
       return this.#innerComplete(there.slice(i + 1));
     }
@@ -52,7 +53,8 @@ export class Lineage {
   async #innerComplete(levels: readonly Level[]): Promise<boolean> {
     for (const { ns, checkpoint } of levels) {
       const { head } = await this.#backend.load(this.#thread.thread, ns, undefined);
-      if (head !== checkpoint && !(head !== undefined && (await this.#completed(ns, head)).has(checkpoint))) return false;
+      if (head !== checkpoint && !(head !== undefined && (await this.#completed(ns, head)).has(checkpoint)))
+        return false;
     }
     return true;
   }

@@ -138,7 +138,11 @@ export class ListWriter {
     this.#remember(list, items.length);
     const depth = base === undefined ? (before?.depth ?? 1) : (before?.depth ?? 0) + 1;
     const size = (before?.size ?? 0) + body.length;
-    return { json: listReference(list, items.length), ops: [op], known: { list, length: items.length, depth, trees: () => trees, size } };
+    return {
+      json: listReference(list, items.length),
+      ops: [op],
+      known: { list, length: items.length, depth, trees: () => trees, size },
+    };
   }
 
   #remember(list: string, length: number): void {

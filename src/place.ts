@@ -14,14 +14,22 @@ export interface Place {
 /** Any well-formed string of up to {@link ID_MAX} characters is an id; no character in it has a meaning. */
 export function checkId(what: string, id: string): string {
   if (id.length > ID_MAX) {
-    throw new HoldfastError("INVALID_ID", `${what} has ${id.length} characters, the most is ${ID_MAX}. It begins ${JSON.stringify(id.slice(0, 40))}.`, {
-      details: { what, length: id.length, max: ID_MAX },
-    });
+    throw new HoldfastError(
+      "INVALID_ID",
+      `${what} has ${id.length} characters, the most is ${ID_MAX}. It begins ${JSON.stringify(id.slice(0, 40))}.`,
+      {
+        details: { what, length: id.length, max: ID_MAX },
+      },
+    );
   }
   if (!id.isWellFormed()) {
-    throw new HoldfastError("INVALID_ID", `${what} ${JSON.stringify(id)} holds half a surrogate pair, which no store keeps apart. Use a well-formed string.`, {
-      details: { what },
-    });
+    throw new HoldfastError(
+      "INVALID_ID",
+      `${what} ${JSON.stringify(id)} holds half a surrogate pair, which no store keeps apart. Use a well-formed string.`,
+      {
+        details: { what },
+      },
+    );
   }
   return id;
 }

@@ -64,7 +64,11 @@ export class RunThread {
 
   /** The heads on which a root checkpoint with this parent may be put. */
   headsFor(parent: string | null, copy = false): readonly (string | null)[] {
-    const heads = [parent, this.#headAtLoad.get(parent), copy ? this.#headAtLoad.get(COPY + (parent ?? "")) : undefined];
+    const heads = [
+      parent,
+      this.#headAtLoad.get(parent),
+      copy ? this.#headAtLoad.get(COPY + (parent ?? "")) : undefined,
+    ];
     return heads.filter((head) => head !== undefined);
   }
 
@@ -177,7 +181,11 @@ export class RunState {
 }
 
 export function abortedError(thread: string): HoldfastError {
-  return new HoldfastError("EFFECT_ABORTED", `The run of thread ${JSON.stringify(thread)} was aborted; no effect is started.`, {
-    details: { thread },
-  });
+  return new HoldfastError(
+    "EFFECT_ABORTED",
+    `The run of thread ${JSON.stringify(thread)} was aborted; no effect is started.`,
+    {
+      details: { thread },
+    },
+  );
 }

@@ -65,16 +65,23 @@ export async function run<Values = Record<string, unknown>>(
 ): Promise<RunResult<Values>> {
   const saver = app.checkpointer;
   if (!isCheckpointer(saver)) {
-    throw new HoldfastError("FOREIGN_CHECKPOINTER", "run() needs a graph compiled with a Holdfast checkpointer: graph.compile({ checkpointer: await sqlite(file) }).");
+    throw new HoldfastError(
+      "FOREIGN_CHECKPOINTER",
+      "run() needs a graph compiled with a Holdfast checkpointer: graph.compile({ checkpointer: await sqlite(file) }).",
+    );
   }
   const { thread } = placeOf(config);
   const where = { configurable: { thread_id: thread } };
   const before = (await app.getState(where)) as Snapshot;
   const exists = before.metadata !== undefined;
   if (!exists && (input === null || input === undefined)) {
-    throw new HoldfastError("INVALID_ARGUMENT", `Thread ${JSON.stringify(thread)} has not begun, so there is nothing to go on with. Pass its input: run(app, input, config).`, {
-      details: { thread },
-    });
+    throw new HoldfastError(
+      "INVALID_ARGUMENT",
+      `Thread ${JSON.stringify(thread)} has not begun, so there is nothing to go on with. Pass its input: run(app, input, config).`,
+      {
+        details: { thread },
+      },
+    );
   }
   const fresh = exists && input !== null && input !== undefined && !(await isLastInput(saver, thread, input));
   if (exists && !fresh) {
@@ -120,7 +127,8 @@ function waitsOf(state: Snapshot, result: unknown): Wait[] {
   const returned = (result as { __interrupt__?: unknown } | null | undefined)?.__interrupt__;
   const interrupts = [...state.tasks.flatMap((task) => task.interrupts), ...(Array.isArray(returned) ? returned : [])];
   for (const { id = "", value } of interrupts as { id?: string; value?: unknown }[]) {
-    const settle = typeof value === "object" && value !== null && (value as { type?: unknown }).type === "settle" && "key" in value;
+    const settle =
+      typeof value === "object" && value !== null && (value as { type?: unknown }).type === "settle" && "key" in value;
     if (!waits.has(id)) waits.set(id, { id, kind: settle ? "settle" : "interrupt", value });
   }
   return [...waits.values()];
@@ -131,8 +139,15 @@ const checkpointOf = (state: Snapshot): string => String(state.config.configurab
 /** LangGraph keeps the input of a run in the channel `__start__` of its input checkpoint. */
 async function isLastInput(saver: Checkpointer, thread: string, input: unknown): Promise<boolean> {
   const { serde } = saver.effectLedger;
-  const digest = (value: unknown) => digestOf(serde, serde.toTree(value, saver.effectLedger.blobs(), () => "the input"));
-  const newest = saver.list({ configurable: { thread_id: thread, checkpoint_ns: "" } }, { filter: { source: "input" }, limit: 1 });
+  const digest = (value: unknown) =>
+    digestOf(
+      serde,
+      serde.toTree(value, saver.effectLedger.blobs(), () => "the input"),
+    );
+  const newest = saver.list(
+    { configurable: { thread_id: thread, checkpoint_ns: "" } },
+    { filter: { source: "input" }, limit: 1 },
+  );
   for await (const { checkpoint } of newest) {
     return digest(checkpoint.channel_values["__start__"]) === digest(input);
   }

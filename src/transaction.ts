@@ -32,7 +32,10 @@ export interface Transaction<I, O> {
  *
  * @throws NOT_SUPPORTED where the backend has no transactions (memory, jsonl); otherwise as `effect`
  */
-export function transaction<I, O, Tx = unknown>(name: string, definition: TransactionDefinition<I, O, Tx>): Transaction<I, O> {
+export function transaction<I, O, Tx = unknown>(
+  name: string,
+  definition: TransactionDefinition<I, O, Tx>,
+): Transaction<I, O> {
   const { input, output, key, onFork } = definition;
   const asEffect: EffectDefinition<unknown, unknown> = {
     input,
@@ -42,7 +45,9 @@ export function transaction<I, O, Tx = unknown>(name: string, definition: Transa
   };
   const outcome = async (value: I): Promise<Outcome<O>> => {
     const call = EffectCall.here(name, asEffect, value);
-    const done = await call.shared(() => execute(call, (tx) => checked(output, definition.run(tx as Tx, call.input as I))));
+    const done = await call.shared(() =>
+      execute(call, (tx) => checked(output, definition.run(tx as Tx, call.input as I))),
+    );
     return done as Outcome<O>;
   };
   return Object.assign(async (value: I) => (await outcome(value)).value, { outcome });
@@ -52,7 +57,10 @@ async function execute(call: EffectCall, body: (tx: unknown) => unknown): Promis
   const { saver, thread } = call.site;
   const { backend } = saver;
   if (backend.transaction === undefined) {
-    throw new HoldfastError("NOT_SUPPORTED", `Transaction ${JSON.stringify(call.name)}: ${backend.name} has no database transactions. Use SQLite, or an effect.`);
+    throw new HoldfastError(
+      "NOT_SUPPORTED",
+      `Transaction ${JSON.stringify(call.name)}: ${backend.name} has no database transactions. Use SQLite, or an effect.`,
+    );
   }
   const found = await call.recorded();
   if ("outcome" in found) return found.outcome;
@@ -62,7 +70,10 @@ async function execute(call: EffectCall, body: (tx: unknown) => unknown): Promis
   const value = await backend.transaction((tx) => {
     const result = body(tx);
     if (typeof (result as { then?: unknown } | null | undefined)?.then === "function") {
-      throw new HoldfastError("INVALID_ARGUMENT", `Transaction ${JSON.stringify(call.name)}: \`run\` returned a promise; it must be synchronous. Everything was rolled back.`);
+      throw new HoldfastError(
+        "INVALID_ARGUMENT",
+        `Transaction ${JSON.stringify(call.name)}: \`run\` returned a promise; it must be synchronous. Everything was rolled back.`,
+      );
     }
     const tree = call.tree(result, "the outcome");
     const text = effectBody(saver.effectLedger.serde, call.content(begunAt, { value: tree }), call.blobs);

@@ -71,7 +71,9 @@ export function listReference(list: string, length: number): string {
 }
 
 /** A reference found in a row's parsed JSON. */
-type Reference = { readonly kind: "json"; readonly hash: string } | { readonly kind: "list"; readonly list: string; readonly length: number };
+type Reference =
+  | { readonly kind: "json"; readonly hash: string }
+  | { readonly kind: "list"; readonly list: string; readonly length: number };
 
 /** The reference a parsed value is, or undefined where it is the value itself. */
 export function referenceOf(tree: unknown): Reference | undefined {
@@ -151,9 +153,11 @@ export class ValueReader {
       return this.#serde.fromTree(inner, this.#blobs, where);
     }
     const stored = this.#lists.get(reference.list);
-    if (stored === undefined || stored.trees.length < reference.length) throw this.#missing(`list ${reference.list}`, where);
+    if (stored === undefined || stored.trees.length < reference.length)
+      throw this.#missing(`list ${reference.list}`, where);
     const items: unknown[] = new Array(reference.length);
-    for (let i = 0; i < reference.length; i += 1) items[i] = this.#serde.fromTree(stored.trees[i] as Tree, this.#blobs, where);
+    for (let i = 0; i < reference.length; i += 1)
+      items[i] = this.#serde.fromTree(stored.trees[i] as Tree, this.#blobs, where);
     return items;
   }
 

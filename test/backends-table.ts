@@ -71,7 +71,8 @@ export async function newStore(name: StoreName): Promise<Store> {
 async function textOf(directory: string): Promise<string> {
   let text = "";
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
-    if (entry.isFile()) text += `${entry.name}\n${(await readFile(join(entry.parentPath, entry.name))).toString("latin1")}\n`;
+    if (entry.isFile())
+      text += `${entry.name}\n${(await readFile(join(entry.parentPath, entry.name))).toString("latin1")}\n`;
   }
   return text;
 }

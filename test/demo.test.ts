@@ -84,7 +84,11 @@ describe("npm run demo", () => {
 
   test("refuses the memory backend with exit code 2, and explains itself with --help", async () => {
     const [refused, helped] = await Promise.all([demo(["--backend", "memory"]), demo(["--help"])]);
-    expect(refused).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("is gone when it is killed") });
+    expect(refused).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringContaining("is gone when it is killed"),
+    });
     expect(helped).toMatchObject({ code: 0, stderr: "", stdout: expect.stringContaining("--inbox DIR") });
   });
 
@@ -106,15 +110,21 @@ describe("a process killed when the mail has gone out and nobody knows it", () =
     return JSON.parse(stdout) as KilledRun;
   };
 
-  test.each(["sqlite", "jsonl"])("sends no second mail on %s: the operator decides, and the run goes on", async (backend) => {
-    const run = await oneKill(backend, "");
-    expect(run).toMatchObject({ reached: true, resumes: 2, settled: 1 });
-    expect(run.verdict).toMatchObject({ repeated: 0, lost: 0, complaints: [] });
-  });
+  test.each(["sqlite", "jsonl"])(
+    "sends no second mail on %s: the operator decides, and the run goes on",
+    async (backend) => {
+      const run = await oneKill(backend, "");
+      expect(run).toMatchObject({ reached: true, resumes: 2, settled: 1 });
+      expect(run.verdict).toMatchObject({ repeated: 0, lost: 0, complaints: [] });
+    },
+  );
 
   test("sends a second mail where effects are taken away, and the judge sees it", async () => {
     const run = await oneKill("sqlite", "effects");
     expect(run).toMatchObject({ reached: true, resumes: 1, settled: 0 });
-    expect(run.verdict).toMatchObject({ repeated: 1, complaints: expect.arrayContaining(["mail of order-1 was done 2 times instead of 1"]) });
+    expect(run.verdict).toMatchObject({
+      repeated: 1,
+      complaints: expect.arrayContaining(["mail of order-1 was done 2 times instead of 1"]),
+    });
   });
 });

@@ -17,7 +17,11 @@ describe.each(names)("examples/%s", (name) => {
   });
 
   test("is short enough to be read at once", () => {
-    expect(readFileSync(path(`examples/${name}`), "utf8").trimEnd().split("\n").length).toBeLessThanOrEqual(80);
+    expect(
+      readFileSync(path(`examples/${name}`), "utf8")
+        .trimEnd()
+        .split("\n").length,
+    ).toBeLessThanOrEqual(80);
   });
 });
 

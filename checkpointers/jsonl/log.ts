@@ -49,7 +49,11 @@ export class Log {
   /** What was dropped when the log was opened. */
   readonly torn: TornRecord | undefined;
 
-  private constructor(options: LogOptions, file: OpenFile, read: { end: number; lines: number; torn?: TornRecord | undefined }) {
+  private constructor(
+    options: LogOptions,
+    file: OpenFile,
+    read: { end: number; lines: number; torn?: TornRecord | undefined },
+  ) {
     this.#options = options;
     this.#path = join(options.directory, logName);
     this.#newPath = join(options.directory, newLogName);

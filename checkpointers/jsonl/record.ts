@@ -111,7 +111,12 @@ function restore(stored: StoredChange): Change {
       return { ...stored, row: Object.freeze(stored.row), base: stored.base && Object.freeze(stored.base) };
     case "blob": {
       const { kind, thread, hash } = stored;
-      return { kind, thread, hash, data: "text" in stored ? stored.text : new Uint8Array(Buffer.from(stored.base64, "base64")) };
+      return {
+        kind,
+        thread,
+        hash,
+        data: "text" in stored ? stored.text : new Uint8Array(Buffer.from(stored.base64, "base64")),
+      };
     }
     case "effect":
       return { kind: "effect", row: Object.freeze(stored.row) };

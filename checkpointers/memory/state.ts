@@ -149,7 +149,9 @@ export class MemoryState implements View {
     for (const key of this.#effectsOf.get(query.thread) ?? []) {
       const row = this.#effects.get(key);
       if (row === undefined) continue;
-      if ("name" in query ? row.name === query.name && row.digest === query.digest : row.task === (query.task ?? row.task))
+      if (
+        "name" in query ? row.name === query.name && row.digest === query.digest : row.task === (query.task ?? row.task)
+      )
         rows.push(row);
     }
     return rows;

@@ -155,9 +155,13 @@ class SqliteBackend implements Backend {
   #requireWritable(): void {
     this.#turns.requireOpen();
     if (!this.#readonly) return;
-    throw new HoldfastError("NOT_SUPPORTED", `${this.name} was opened with the option readonly: nothing can be stored.`, {
-      details: { name: this.name },
-    });
+    throw new HoldfastError(
+      "NOT_SUPPORTED",
+      `${this.name} was opened with the option readonly: nothing can be stored.`,
+      {
+        details: { name: this.name },
+      },
+    );
   }
 }
 

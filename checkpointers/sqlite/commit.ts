@@ -20,7 +20,16 @@ import {
   type Verdict,
   type WriteRow,
 } from "holdfast";
-import { BYTES_FORM, EFFECT_COLUMNS, readEffect, readText, type StoredEffect, STRING_FORM, storeEffect, storeText } from "./columns.ts";
+import {
+  BYTES_FORM,
+  EFFECT_COLUMNS,
+  readEffect,
+  readText,
+  type StoredEffect,
+  STRING_FORM,
+  storeEffect,
+  storeText,
+} from "./columns.ts";
 import { type Packed, packDigest, packId, packText, packToken, unpackId } from "./ids.ts";
 import { type Thread, Threads } from "./threads.ts";
 import { AGAIN } from "./turns.ts";
@@ -175,7 +184,13 @@ export class Committer {
     }
     const id = packId(op.id);
     const parent = op.parent === undefined ? null : packId(op.parent);
-    this.#putCheckpoint.run(threads.namespaceNumberOf(thread, op.ns), id, parent, packText(op.source), storeText(op.body));
+    this.#putCheckpoint.run(
+      threads.namespaceNumberOf(thread, op.ns),
+      id,
+      parent,
+      packText(op.source),
+      storeText(op.body),
+    );
     threads.moveHead(thread, op.ns, id);
     return undefined;
   }

@@ -94,7 +94,12 @@ export class History {
     }
   }
 
-  #lineage(place: Place, from: string, seen: Set<string>, lastRow: number): { rows: StoredCheckpoint[]; next: string | undefined } {
+  #lineage(
+    place: Place,
+    from: string,
+    seen: Set<string>,
+    lastRow: number,
+  ): { rows: StoredCheckpoint[]; next: string | undefined } {
     const rows: StoredCheckpoint[] = [];
     let next: string | undefined = from;
     while (next !== undefined && rows.length < PAGE && !seen.has(next)) {
@@ -187,7 +192,11 @@ function insert(sources: Source[], source: Source): void {
 }
 
 function deletedMeanwhile(thread: string): HoldfastError {
-  return new HoldfastError("THREAD_DELETED", `Thread ${JSON.stringify(thread)} was deleted while its history was read.`, {
-    details: { thread },
-  });
+  return new HoldfastError(
+    "THREAD_DELETED",
+    `Thread ${JSON.stringify(thread)} was deleted while its history was read.`,
+    {
+      details: { thread },
+    },
+  );
 }

@@ -50,9 +50,13 @@ export function isWellFormed(text: string): boolean {
 /** Text that SQLite must give back as it is. */
 export function packText(id: string): string {
   if (isWellFormed(id)) return id;
-  throw new HoldfastError("INVALID_ID", `The id ${JSON.stringify(id)} holds half a surrogate pair. Use well-formed text for ids.`, {
-    details: { id },
-  });
+  throw new HoldfastError(
+    "INVALID_ID",
+    `The id ${JSON.stringify(id)} holds half a surrogate pair. Use well-formed text for ids.`,
+    {
+      details: { id },
+    },
+  );
 }
 
 export function unpackId(packed: Packed): string {

@@ -8,7 +8,11 @@ export { sqliteBackend } from "./backend.ts";
 export type { SqliteOptions, Synchronous } from "./options.ts";
 
 /** Every option of {@link Checkpointer}, so that the compiler finds one that is missing here. */
-const CHECKPOINTER_OPTIONS: Readonly<Record<keyof CheckpointerOptions, true>> = { types: true, maxValueChars: true, journal: true };
+const CHECKPOINTER_OPTIONS: Readonly<Record<keyof CheckpointerOptions, true>> = {
+  types: true,
+  maxValueChars: true,
+  journal: true,
+};
 
 /**
  * A checkpointer in the file `file`, which is created where it is missing; the directory must exist.

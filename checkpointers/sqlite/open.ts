@@ -74,7 +74,11 @@ function requireWritable(path: string, target: string, what: string): void {
   try {
     accessSync(target, constants.W_OK);
   } catch (error) {
-    throw cannotOpen(path, `${what} cannot be written. Change its permissions, or only read with { readonly: true }.`, error);
+    throw cannotOpen(
+      path,
+      `${what} cannot be written. Change its permissions, or only read with { readonly: true }.`,
+      error,
+    );
   }
 }
 
@@ -122,7 +126,10 @@ function useWal(db: SqliteDatabase, path: string, readonly: boolean): void {
   if (mode() === "wal" || readonly) return;
   const got = db.pragma("journal_mode = wal", { simple: true });
   if (got === "wal") return;
-  throw cannotOpen(path, `SQLite keeps no write-ahead log there (journal mode ${String(got)}). Use a local disk, not a network one.`);
+  throw cannotOpen(
+    path,
+    `SQLite keeps no write-ahead log there (journal mode ${String(got)}). Use a local disk, not a network one.`,
+  );
 }
 
 function openError(path: string, error: unknown): HoldfastError {

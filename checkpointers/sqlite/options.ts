@@ -35,7 +35,8 @@ const BUSY_TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
 /** Refuses names that are no option; `more` are the names that a caller knows besides. */
 export function checkNames(options: object, more: readonly string[] = []): void {
-  if (typeof options !== "object" || options === null) throw invalid(`The options of sqlite() must be an object, not ${show(options)}.`);
+  if (typeof options !== "object" || options === null)
+    throw invalid(`The options of sqlite() must be an object, not ${show(options)}.`);
   const names = [...NAMES, ...more];
   for (const name of Object.keys(options)) {
     if (names.includes(name)) continue;
@@ -56,9 +57,12 @@ export function checkOptions(options: SqliteOptions): CheckedOptions {
     );
   }
   if (!Number.isInteger(busyTimeoutMs) || busyTimeoutMs < 0 || busyTimeoutMs > BUSY_TIMEOUT_MS_MAX) {
-    throw invalid(`The option busyTimeoutMs is ${show(busyTimeoutMs)}, but must be a whole number of milliseconds from 0.`);
+    throw invalid(
+      `The option busyTimeoutMs is ${show(busyTimeoutMs)}, but must be a whole number of milliseconds from 0.`,
+    );
   }
-  if (typeof readonly !== "boolean") throw invalid(`The option readonly is ${show(readonly)}, but must be true or false.`);
+  if (typeof readonly !== "boolean")
+    throw invalid(`The option readonly is ${show(readonly)}, but must be true or false.`);
   return { synchronous, busyTimeoutMs, readonly };
 }
 
@@ -71,9 +75,11 @@ export function checkFile(file: string): void {
         'Give a path, or use memory() from "holdfast/checkpointers/memory".',
     );
   }
-  if (file.startsWith("file:")) throw invalid(`sqlite(${show(file)}): give a path, not a URI: fileURLToPath(url) makes one.`);
+  if (file.startsWith("file:"))
+    throw invalid(`sqlite(${show(file)}): give a path, not a URI: fileURLToPath(url) makes one.`);
   // better-sqlite3 trims names: it would open another file.
-  if (file !== file.trim() || file.includes("\0")) throw invalid(`sqlite(${show(file)}): the path has a space at an end, or a NUL.`);
+  if (file !== file.trim() || file.includes("\0"))
+    throw invalid(`sqlite(${show(file)}): the path has a space at an end, or a NUL.`);
 }
 
 function invalid(message: string): HoldfastError {

@@ -152,15 +152,31 @@ export class Reads {
   }
 
   /** A checkpoint with its writes, of the rows up to `lastRow`; undefined where only writes are there. */
-  checkpoint(place: Place, packed: Packed, id: string, lastRow = Number.MAX_SAFE_INTEGER): StoredCheckpoint | undefined {
+  checkpoint(
+    place: Place,
+    packed: Packed,
+    id: string,
+    lastRow = Number.MAX_SAFE_INTEGER,
+  ): StoredCheckpoint | undefined {
     let row: CheckpointRow | undefined;
     const writes: WriteRow[] = [];
-    for (const [task, slot, parent, source, path, run, body] of this.#row.all(place.nsNo, packed, lastRow) as StoredRow[]) {
+    for (const [task, slot, parent, source, path, run, body] of this.#row.all(
+      place.nsNo,
+      packed,
+      lastRow,
+    ) as StoredRow[]) {
       if (typeof task === "number") {
         const { thread, ns } = place;
         row = { thread, ns, id, parent: optionalId(parent), source: source ?? "", body: readText(body) };
       } else {
-        writes.push({ checkpoint: id, task: unpackId(task), path: path ?? "", slot, run: optionalId(run), body: readText(body) });
+        writes.push({
+          checkpoint: id,
+          task: unpackId(task),
+          path: path ?? "",
+          slot,
+          run: optionalId(run),
+          body: readText(body),
+        });
       }
     }
     return row && { ...row, writes };

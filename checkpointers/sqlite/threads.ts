@@ -64,7 +64,8 @@ export class Threads {
     if (known !== undefined) return known;
     const id = packId(thread);
     const live = this.#find.get(id) as [number, number] | undefined;
-    const left = live === undefined ? (this.#find.get(threadDigest(thread)) as [number, number] | undefined) : undefined;
+    const left =
+      live === undefined ? (this.#find.get(threadDigest(thread)) as [number, number] | undefined) : undefined;
     const found: Thread = {
       id,
       era: live?.[1] ?? left?.[1] ?? 0,
@@ -93,7 +94,9 @@ export class Threads {
     const known = thread.namespaces.get(ns);
     if (known !== undefined) return known;
     const row =
-      thread.no === 0 ? undefined : (this.#findNamespace.get(thread.no, packText(ns)) as [number, Packed | null] | undefined);
+      thread.no === 0
+        ? undefined
+        : (this.#findNamespace.get(thread.no, packText(ns)) as [number, Packed | null] | undefined);
     const found: Namespace = { no: row?.[0] ?? 0, head: row?.[1] ?? null };
     thread.namespaces.set(ns, found);
     return found;

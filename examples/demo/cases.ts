@@ -30,7 +30,9 @@ export interface Case {
 }
 
 /** A compiled graph, as much of it as the demo uses. */
-export type DemoApp = ReturnType<ReturnType<typeof order>["compile"]> | ReturnType<ReturnType<typeof inboxReport>["compile"]>;
+export type DemoApp =
+  | ReturnType<ReturnType<typeof order>["compile"]>
+  | ReturnType<ReturnType<typeof inboxReport>["compile"]>;
 
 export const cases: Readonly<Record<CaseName, Case>> = {
   "inbox-report": {

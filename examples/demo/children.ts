@@ -43,7 +43,11 @@ export async function runChild(program: string, args: readonly string[], options
 }
 
 /** Calls `work` for each item, at most `width` at a time; the first error ends it, once those under way have ended. */
-export async function inParallel<T>(items: readonly T[], width: number, work: (item: T) => Promise<void>): Promise<void> {
+export async function inParallel<T>(
+  items: readonly T[],
+  width: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
   const rest = items.values();
   const lane = async () => {
     for (const item of rest) await work(item);

@@ -47,7 +47,17 @@ export async function demo(options: DemoOptions, context: DemoContext): Promise<
       for (const graph of Object.keys(cases) as CaseName[]) {
         const directory = join(root, variant.name, graph);
         const { program, operator, abort } = context;
-        const setting: Setting = { variant, graph, backend: options.backend, directory, inbox, world: world.url, program, operator, abort };
+        const setting: Setting = {
+          variant,
+          graph,
+          backend: options.backend,
+          directory,
+          inbox,
+          world: world.url,
+          program,
+          operator,
+          abort,
+        };
         rows.push(await measure(setting, options.kills, context.progress));
       }
     }

@@ -50,7 +50,8 @@ export function judge(run: Traces, unbroken: Traces): Verdict {
     const surplus = (done.get(what) ?? 0) - (wanted.get(what) ?? 0);
     if (surplus > 0) repeated += surplus;
     if (surplus < 0) lost -= surplus;
-    if (surplus !== 0) complaints.push(`${what} was done ${done.get(what) ?? 0} times instead of ${wanted.get(what) ?? 0}`);
+    if (surplus !== 0)
+      complaints.push(`${what} was done ${done.get(what) ?? 0} times instead of ${wanted.get(what) ?? 0}`);
   }
   const differs: string[] = [];
   for (const [name, content] of Object.entries(unbroken.files)) {

@@ -53,7 +53,8 @@ export async function unbrokenRun(setting: Setting): Promise<UnbrokenRun> {
   const stage = await setStage(setting, "unbroken");
   const record = join(stage.directory, "points.txt");
   const answer = answerOf(await stage.start({ HOLDFAST_KILL_RECORD: record }));
-  if (answer.status !== "finished") throw new Error(`The unbroken run of ${stage.title} is ${answer.status} instead of finished.`);
+  if (answer.status !== "finished")
+    throw new Error(`The unbroken run of ${stage.title} is ${answer.status} instead of finished.`);
   const traces = await stage.traces(answer.values);
   await runAgain(stage, setting, traces);
   const points = (await readFile(record, "utf8")).split("\n").filter((line) => line !== "");
@@ -111,13 +112,15 @@ async function setStage(setting: Setting, name: string): Promise<Stage> {
   await mkdir(directory, { recursive: true });
   const shop = `${setting.world}/${variant.name}-${graph}-${name}`;
   const files: Case["files"] = cases[graph].files;
-  const place = variant.saver === "official" ? "official.db" : backend === "sqlite" ? "sqlite:holdfast.db" : "jsonl:holdfast";
+  const place =
+    variant.saver === "official" ? "official.db" : backend === "sqlite" ? "sqlite:holdfast.db" : "jsonl:holdfast";
   const { calls, saver, durability } = variant;
   const job: Job = { graph, variant: { calls, saver, durability }, place, thread: graph, shop, inbox: setting.inbox };
   return {
     title: `${variant.label}: ${graph}, ${name}`,
     directory,
-    start: (env) => runChild(setting.program, [JSON.stringify(job)], { cwd: directory, env, preload: killPreload, abort }),
+    start: (env) =>
+      runChild(setting.program, [JSON.stringify(job)], { cwd: directory, env, preload: killPreload, abort }),
     operate: async () => {
       const args = ["--checkpointer", place, "--world", shop, "--thread", job.thread, "--json"];
       const end = await runChild(setting.operator, args, { cwd: directory, abort });

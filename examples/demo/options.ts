@@ -39,10 +39,15 @@ export function readOptions(args: readonly string[]): DemoOptions | "help" | { r
   if (values.help) return "help";
   const { backend, kills } = values;
   if (backend === "memory") {
-    return { refused: "--backend memory cannot be shown: the memory of a process is gone when it is killed. Use sqlite or jsonl." };
+    return {
+      refused:
+        "--backend memory cannot be shown: the memory of a process is gone when it is killed. Use sqlite or jsonl.",
+    };
   }
-  if (backend !== "sqlite" && backend !== "jsonl") return { refused: `--backend is ${JSON.stringify(backend)}; it is sqlite or jsonl.` };
-  if (!/^[1-9]\d{0,5}$/.test(kills)) return { refused: `--kills is ${JSON.stringify(kills)}; it is a whole number from 1.` };
+  if (backend !== "sqlite" && backend !== "jsonl")
+    return { refused: `--backend is ${JSON.stringify(backend)}; it is sqlite or jsonl.` };
+  if (!/^[1-9]\d{0,5}$/.test(kills))
+    return { refused: `--kills is ${JSON.stringify(kills)}; it is a whole number from 1.` };
   const inbox = values.inbox === undefined ? undefined : resolve(values.inbox);
   return { backend, kills: Number(kills), inbox, json: values.json, keep: values.keep };
 }

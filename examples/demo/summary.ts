@@ -24,7 +24,13 @@ export interface Row {
   readonly complaints: readonly string[];
 }
 
-export function rowOf(variant: Variant, graph: CaseName, runs: readonly KilledRun[], pointsAll: number, seconds: number): Row {
+export function rowOf(
+  variant: Variant,
+  graph: CaseName,
+  runs: readonly KilledRun[],
+  pointsAll: number,
+  seconds: number,
+): Row {
   const sum = (count: (run: KilledRun) => number) => runs.reduce((total, run) => total + count(run), 0);
   return {
     variant: variant.name,
@@ -40,7 +46,9 @@ export function rowOf(variant: Variant, graph: CaseName, runs: readonly KilledRu
     differing: sum((run) => Number(run.verdict.differs.length > 0)),
     settled: sum((run) => run.settled),
     seconds: Math.round(seconds * 10) / 10,
-    complaints: runs.flatMap((run) => run.verdict.complaints.map((text) => `${graph}, killed at ${run.point}: ${text}`)),
+    complaints: runs.flatMap((run) =>
+      run.verdict.complaints.map((text) => `${graph}, killed at ${run.point}: ${text}`),
+    ),
   };
 }
 

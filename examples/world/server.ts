@@ -60,7 +60,13 @@ function act(desk: Desk, action: string, body: Body, request: IncomingMessage, r
   work(desk, action, body, request, response);
 }
 
-function work({ shop, faults }: Desk, endpoint: Endpoint, body: Body, request: IncomingMessage, response: ServerResponse): void {
+function work(
+  { shop, faults }: Desk,
+  endpoint: Endpoint,
+  body: Body,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
   const fault = faults.take(endpoint);
   if (fault?.kind === "unavailable") return answer(response, 503, { executed: false });
   const key = request.headers["idempotency-key"];

@@ -38,7 +38,11 @@ interface Trade {
 
 const trades: Record<Endpoint, Trade> = {
   charge: { deduplicates: true, subject: "orderId", work: (subject, n) => ({ chargeId: `charge-${subject}-${n}` }) },
-  reserve: { deduplicates: true, subject: "orderId", work: (subject, n) => ({ reservationId: `reservation-${subject}-${n}` }) },
+  reserve: {
+    deduplicates: true,
+    subject: "orderId",
+    work: (subject, n) => ({ reservationId: `reservation-${subject}-${n}` }),
+  },
   mail: { deduplicates: false, subject: "orderId", work: (subject, n) => ({ messageId: `mail-${subject}-${n}` }) },
   summarise: { deduplicates: true, subject: "file", work: (_subject, _n, body) => ({ summary: firstLine(body.text) }) },
 };
@@ -83,14 +87,19 @@ export class Shop {
 
   /** Everything that was done for a subject: the sent folder, as far as mails are concerned. */
   done(endpoint: Endpoint, subject: string): readonly Body[] {
-    return (this.#accounts.get(`${endpoint} ${subject}`)?.works ?? []).map((work) => ({ ...work.request, ...work.answer }));
+    return (this.#accounts.get(`${endpoint} ${subject}`)?.works ?? []).map((work) => ({
+      ...work.request,
+      ...work.answer,
+    }));
   }
 
   /** Takes a piece of work back, given what its answer said; a second time changes nothing. False where there is none. */
   undo(endpoint: Endpoint, answer: Body): boolean {
     for (const account of this.#accounts.values()) {
       if (account.endpoint !== endpoint) continue;
-      const work = account.works.find((one) => Object.entries(answer).every(([name, value]) => one.answer[name] === value));
+      const work = account.works.find((one) =>
+        Object.entries(answer).every(([name, value]) => one.answer[name] === value),
+      );
       if (work === undefined) continue;
       if (!work.taken) account.undone += 1;
       work.taken = true;
@@ -119,6 +128,9 @@ export class Shop {
 }
 
 function firstLine(text: unknown): string {
-  const line = String(text ?? "").trim().split(/(?<=[.!?])\s|\n/, 1)[0] ?? "";
+  const line =
+    String(text ?? "")
+      .trim()
+      .split(/(?<=[.!?])\s|\n/, 1)[0] ?? "";
   return line.length > 120 ? `${line.slice(0, 119)}…` : line;
 }

@@ -24,7 +24,11 @@ export type Finding = Omit<Violation, "plan" | "dir">;
 /** Everything but the journal and the user's own check. */
 export function judgeLife(life: Life, reference: Life): Finding[] {
   if (!life.finished) return [unfinished(life)];
-  return [...judgeResult(life, reference), ...judgeCounts(life.counter, reference.counter), ...judgeNodes(life.counter)];
+  return [
+    ...judgeResult(life, reference),
+    ...judgeCounts(life.counter, reference.counter),
+    ...judgeNodes(life.counter),
+  ];
 }
 
 /** A program that does not reach exit code 0 by itself. */
@@ -41,7 +45,10 @@ function unfinished(life: Life): Finding {
 function judgeResult(life: Life, reference: Life): Finding[] {
   if (isDeepStrictEqual(life.result, reference.result)) return [];
   return [
-    { kind: "result", message: `expected the result ${short(reference.result)}, as without a kill; got ${short(life.result)}` },
+    {
+      kind: "result",
+      message: `expected the result ${short(reference.result)}, as without a kill; got ${short(life.result)}`,
+    },
   ];
 }
 

@@ -12,10 +12,13 @@ export const JOURNAL_FILE = "actions.jsonl";
 
 export function judgeJournal(life: Life, reference: Life): Finding[] {
   if (reference.journal === undefined) return [];
-  if (life.journal === undefined) return [finding(`expected the journal ${JOURNAL_FILE}, as without a kill; there is none`)];
+  if (life.journal === undefined)
+    return [finding(`expected the journal ${JOURNAL_FILE}, as without a kill; there is none`)];
   const { events, broken } = life.journal;
   return [
-    ...(broken > life.kills ? [finding(`expected at most ${life.kills} broken lines, one for each kill; there are ${broken}`)] : []),
+    ...(broken > life.kills
+      ? [finding(`expected at most ${life.kills} broken lines, one for each kill; there are ${broken}`)]
+      : []),
     ...missingBeginnings(events, reference.journal.events),
     ...missingOutcomes(events),
     ...differentOutcomes(events, reference.journal.events),
@@ -34,7 +37,8 @@ function missingBeginnings(events: readonly JournalEvent[], expected: readonly J
     for (const name of ["created", "finished"]) {
       const want = count(expected, name, thread);
       const got = count(events, name, thread);
-      if (got !== want) findings.push(finding(`expected thread ${thread} to be ${name} ${want} times; the journal says ${got}`));
+      if (got !== want)
+        findings.push(finding(`expected thread ${thread} to be ${name} ${want} times; the journal says ${got}`));
     }
   }
   return findings;
@@ -44,9 +48,13 @@ function missingBeginnings(events: readonly JournalEvent[], expected: readonly J
 function missingOutcomes(events: readonly JournalEvent[]): Finding[] {
   const ended = new Set(events.filter(({ event }) => event === "effect_outcome").map((event) => event["key"]));
   const open = new Map(
-    events.filter(({ event, ["key"]: key }) => event === "effect_intent" && !ended.has(key)).map((event) => [event["key"], event["effect"]]),
+    events
+      .filter(({ event, ["key"]: key }) => event === "effect_intent" && !ended.has(key))
+      .map((event) => [event["key"], event["effect"]]),
   );
-  return [...open.values()].map((name) => finding(`expected an outcome of effect ${String(name)}; the journal has only its intent`));
+  return [...open.values()].map((name) =>
+    finding(`expected an outcome of effect ${String(name)}; the journal has only its intent`),
+  );
 }
 
 /** As many effects of each name are done as without a kill. */
@@ -64,7 +72,9 @@ function differentOutcomes(events: readonly JournalEvent[], expected: readonly J
   const got = done(events);
   return [...new Set([...want.keys(), ...got.keys()])]
     .filter((name) => want.get(name)?.size !== got.get(name)?.size)
-    .map((name) => finding(`expected ${want.get(name)?.size ?? 0} outcomes of ${name}; the journal has ${got.get(name)?.size ?? 0}`));
+    .map((name) =>
+      finding(`expected ${want.get(name)?.size ?? 0} outcomes of ${name}; the journal has ${got.get(name)?.size ?? 0}`),
+    );
 }
 
 /** Nothing is finished twice. */

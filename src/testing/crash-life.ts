@@ -47,7 +47,13 @@ export interface Life {
 }
 
 /** Lives the life. `home` must not exist; the counter knows it by `run`. */
-export async function live(program: Program, plan: CrashPlan, home: string, counterUrl: string, run: string): Promise<Life> {
+export async function live(
+  program: Program,
+  plan: CrashPlan,
+  home: string,
+  counterUrl: string,
+  run: string,
+): Promise<Life> {
   const dir = join(home, "state");
   mkdirSync(dir, { recursive: true });
   await program.prepare?.(dir);

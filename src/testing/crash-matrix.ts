@@ -153,10 +153,16 @@ class Matrix {
     const life = await this.#live([]);
     const findings = await this.#judge(life, life);
     if (life.finished && life.result === undefined) {
-      findings.push({ kind: "result", message: "expected the program to report its result with reportResult(value); it did not" });
+      findings.push({
+        kind: "result",
+        message: "expected the program to report its result with reportResult(value); it did not",
+      });
     }
     if (life.finished && life.points.every((points) => points.length === 0)) {
-      findings.push({ kind: "unfinished", message: "expected fault points; the program commits nothing with a Holdfast checkpointer" });
+      findings.push({
+        kind: "unfinished",
+        message: "expected fault points; the program commits nothing with a Holdfast checkpointer",
+      });
     }
     const first = findings[0];
     if (first === undefined) {
@@ -181,7 +187,12 @@ class Matrix {
       for (let plan = queue.shift(); plan !== undefined; plan = queue.shift()) {
         await this.#one(plan, reference);
         done += 1;
-        this.#options.onProgress?.({ done, total: plans.length, plan: formatPlan(plan), violations: this.#violations.length });
+        this.#options.onProgress?.({
+          done,
+          total: plans.length,
+          plan: formatPlan(plan),
+          violations: this.#violations.length,
+        });
       }
     };
     await Promise.all(Array.from({ length: this.#options.concurrency ?? 2 }, work));
@@ -211,10 +222,15 @@ class Matrix {
         plan: formatPlan(life.plan),
         dir: life.dir,
         result: life.result,
-        counts: Object.fromEntries(Object.entries(life.counter.counts).map(([identity, { times }]) => [identity, times])),
+        counts: Object.fromEntries(
+          Object.entries(life.counter.counts).map(([identity, { times }]) => [identity, times]),
+        ),
       });
     } catch (error) {
-      findings.push({ kind: "check", message: `check failed: ${error instanceof Error ? error.message : String(error)}` });
+      findings.push({
+        kind: "check",
+        message: `check failed: ${error instanceof Error ? error.message : String(error)}`,
+      });
     }
     return findings;
   }

@@ -7,7 +7,9 @@ import { crashMatrix } from "./crash-matrix.ts";
 
 const [program, plan, ...args] = process.argv.slice(2);
 if (program === undefined || plan === undefined) {
-  console.error("usage: node crash-once.js <program> <plan> [args…]\nexample: node crash-once.js order.js commit:3:before");
+  console.error(
+    "usage: node crash-once.js <program> <plan> [args…]\nexample: node crash-once.js order.js commit:3:before",
+  );
   process.exit(2);
 }
 try {

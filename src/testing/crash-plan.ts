@@ -51,7 +51,10 @@ export function spread<T>(all: readonly T[], count: number): T[] {
  * Plans that kill a program twice: for at most `count` of the plans done, one point of the start that recovered. The
  * point moves on through the recovery from plan to plan, so that a sample meets early and late ones.
  */
-export function doubleKills(done: readonly { readonly plan: CrashPlan; readonly recovery: readonly string[] }[], count: number): CrashPlan[] {
+export function doubleKills(
+  done: readonly { readonly plan: CrashPlan; readonly recovery: readonly string[] }[],
+  count: number,
+): CrashPlan[] {
   const able = done.filter(({ recovery }) => recovery.length > 0);
   return spread(able, count).map(({ plan, recovery }, i) => {
     // A stride by the golden ratio visits a range of any length evenly.

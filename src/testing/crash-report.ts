@@ -52,7 +52,11 @@ function explain(report: CrashReport): string {
     `crash matrix of ${program.file}: ${violations.length} violations, ${missed.length} of ${report.points.length} points never reached`,
   ];
   for (const { plan, kind, message, dir } of violations.slice(0, SHOWN)) {
-    lines.push(`- killed at ${plan}: ${kind}: ${message}`, `  state: ${dir}`, `  again: ${repeatCommand(program, plan)}`);
+    lines.push(
+      `- killed at ${plan}: ${kind}: ${message}`,
+      `  state: ${dir}`,
+      `  again: ${repeatCommand(program, plan)}`,
+    );
   }
   if (violations.length > SHOWN) lines.push(`- and ${violations.length - SHOWN} more`);
   if (missed.length > 0) {

@@ -70,7 +70,10 @@ export async function faultSweep<R>(options: FaultSweepOptions<R>): Promise<Faul
     while (more) {
       commit += 1;
       if (commit > commitsMax) {
-        throw new HoldfastError("INVALID_ARGUMENT", `The scenario still commits after ${commitsMax} groups (mode ${mode}).`);
+        throw new HoldfastError(
+          "INVALID_ARGUMENT",
+          `The scenario still commits after ${commitsMax} groups (mode ${mode}).`,
+        );
       }
       more = await failOne(options, mode, commit);
     }

@@ -33,7 +33,10 @@ export class FaultyBackend implements Backend {
   /** Everything goes to `backend`, which is not closed by anything but {@link close}. */
   constructor(backend: Backend, plan: FaultPlan) {
     if (!Number.isInteger(plan.commit) || plan.commit < 1) {
-      throw new HoldfastError("INVALID_ARGUMENT", `A fault plan's commit is a whole number from 1, not ${plan.commit}.`);
+      throw new HoldfastError(
+        "INVALID_ARGUMENT",
+        `A fault plan's commit is a whole number from 1, not ${plan.commit}.`,
+      );
     }
     if (plan.mode === "gate" && plan.gate === undefined) {
       throw new HoldfastError("INVALID_ARGUMENT", 'A fault plan of mode "gate" needs the promise `gate`.');

@@ -18,5 +18,19 @@ export {
   faultSweep,
 } from "./fault-sweep.ts";
 export { type FaultPlan, FaultyBackend } from "./faulty-backend.ts";
-export { type CountOptions, count, counted, nodeStarted, reportResult, START_AGAIN, stateDirectory } from "./program.ts";
-export { type BackendCase, backendCases, describeBackend, type OpenedBackend, runBackendCase } from "./describe-backend.ts";
+export {
+  type CountOptions,
+  count,
+  counted,
+  nodeStarted,
+  reportResult,
+  START_AGAIN,
+  stateDirectory,
+} from "./program.ts";
+export {
+  type BackendCase,
+  backendCases,
+  describeBackend,
+  type OpenedBackend,
+  runBackendCase,
+} from "./describe-backend.ts";

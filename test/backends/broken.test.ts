@@ -143,7 +143,7 @@ const mutants: Record<string, Mutant> = {
         const verdicts: Verdict[] = [];
         for (const commit of group) {
           const changed = mapOps([commit], "writes", (op) =>
-            op.run === "run 2" ? { ...op, body: op.body.replace("json/1 [[0,\"c\",1]]", "json/1 [[0,\"c\",1.5]]") } : op,
+            op.run === "run 2" ? { ...op, body: op.body.replace('json/1 [[0,"c",1]]', 'json/1 [[0,"c",1.5]]') } : op,
           );
           verdicts.push(...(await good.commit(changed)));
         }
@@ -329,7 +329,8 @@ const mutants: Record<string, Mutant> = {
     defect: (good) => ({
       async *checkpoints({ before, ...query }) {
         const all = new Set<string>();
-        for await (const row of good.checkpoints({ ...query, before })) all.add(JSON.stringify([row.thread, row.ns, row.id]));
+        for await (const row of good.checkpoints({ ...query, before }))
+          all.add(JSON.stringify([row.thread, row.ns, row.id]));
         for await (const row of good.checkpoints(query)) {
           if (all.has(JSON.stringify([row.thread, row.ns, row.id]))) yield row;
         }
@@ -367,7 +368,8 @@ const mutants: Record<string, Mutant> = {
     defect(good, shared) {
       return {
         commit(group) {
-          for (const op of group.flat()) if (op.kind === "blob") shared.set(JSON.stringify([op.thread, op.hash]), op.data);
+          for (const op of group.flat())
+            if (op.kind === "blob") shared.set(JSON.stringify([op.thread, op.hash]), op.data);
           return good.commit(group);
         },
         async blobs(thread, hashes) {

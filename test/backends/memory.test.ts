@@ -22,8 +22,25 @@ test("rows that are read are frozen, so no reader can change what another one re
   const place = { thread: "t", era: 0, ns: "" };
   await backend.commit([
     [
-      { kind: "checkpoint", ...place, id: "1", parent: undefined, source: "input", body: "json/1 {}", heads: undefined },
-      { kind: "writes", ...place, checkpoint: "1", task: "a", path: "", slot: undefined, run: "r", body: 'json/1 [[0,"c",1]]' },
+      {
+        kind: "checkpoint",
+        ...place,
+        id: "1",
+        parent: undefined,
+        source: "input",
+        body: "json/1 {}",
+        heads: undefined,
+      },
+      {
+        kind: "writes",
+        ...place,
+        checkpoint: "1",
+        task: "a",
+        path: "",
+        slot: undefined,
+        run: "r",
+        body: 'json/1 [[0,"c",1]]',
+      },
       { kind: "items", ...place, list: "l", start: 0, count: 1, body: "json/1 [1]", base: undefined },
     ],
   ]);

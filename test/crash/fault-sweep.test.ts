@@ -74,7 +74,9 @@ async function recover(world: World, backend: Backend, durability: "sync" | "asy
     if (status !== "parked") return { world, log: (values as { log: unknown }).log, finishedBefore };
     for (const { key, status: state, name } of await checkpointer.effects({ thread: "swept" })) {
       if (name !== "blind" || (state !== "intent" && state !== "failed")) continue;
-      await checkpointer.settle(key, world.keys.has(key) ? { done: "did mail" } : { notDone: true }, { by: "operator" });
+      await checkpointer.settle(key, world.keys.has(key) ? { done: "did mail" } : { notDone: true }, {
+        by: "operator",
+      });
     }
   }
   throw new Error("still parked after five tries");
@@ -114,7 +116,10 @@ async function sqliteScenario(durability: "sync" | "async"): Promise<FaultScenar
 }
 
 describe("whatever commit fails, in whatever way, nothing is lost, no effect repeated, and the error is typed", () => {
-  for (const [name, scenario] of [["memory", memoryScenario], ["sqlite", sqliteScenario]] as const) {
+  for (const [name, scenario] of [
+    ["memory", memoryScenario],
+    ["sqlite", sqliteScenario],
+  ] as const) {
     for (const durability of ["sync", "async"] as const) {
       test(`${name}, ${durability} durability`, async () => {
         const { byMode } = await faultSweep({

@@ -39,7 +39,9 @@ afterAll(() => {
     lost,
   ];
   const rows = done.map(({ name, report }) => row(name, cells(report)));
-  const totals = done.map(({ report }) => cells(report)).reduce((a, b) => a.map((n, i) => n + (b[i] ?? 0)), new Array<number>(7).fill(0));
+  const totals = done
+    .map(({ report }) => cells(report))
+    .reduce((a, b) => a.map((n, i) => n + (b[i] ?? 0)), new Array<number>(7).fill(0));
   const head = row("scenario", ["points", "reached", "kills", "restarts", "effects", "repeated", "lost"]);
   console.log([head, ...rows, row("all", totals)].join("\n"));
 });

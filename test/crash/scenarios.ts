@@ -20,7 +20,12 @@ const once = (...identities: string[]) => Object.fromEntries(identities.map((ide
 
 export const scenarios: readonly Scenario[] = [
   { name: "five nodes in a row, sync durability", program: "plain", counts: once("charge", "mail", "file") },
-  { name: "five nodes in a row, async durability", program: "plain", args: ["async"], counts: once("charge", "mail", "file") },
+  {
+    name: "five nodes in a row, async durability",
+    program: "plain",
+    args: ["async"],
+    counts: once("charge", "mail", "file"),
+  },
   {
     name: "a fan-out of Sends",
     program: "parallel",
@@ -45,7 +50,12 @@ export const scenarios: readonly Scenario[] = [
     program: "retry",
     counts: once("before the retry", "third time lucky", "before the fault", "apology"),
   },
-  { name: "bookings in the database's own transactions", program: "transaction", counts: once("statement"), backends: ["sqlite"] },
+  {
+    name: "bookings in the database's own transactions",
+    program: "transaction",
+    counts: once("statement"),
+    backends: ["sqlite"],
+  },
   {
     name: "a deleted thread whose id is used again",
     program: "delete-thread",
@@ -59,7 +69,11 @@ export const scenarios: readonly Scenario[] = [
 ];
 
 /** Kills the scenario's program; its effects must be counted as listed, at the end of every run. */
-export function killScenario(scenario: Scenario, backend: BackendName, options: Partial<CrashMatrixOptions> = {}): Promise<CrashReport> {
+export function killScenario(
+  scenario: Scenario,
+  backend: BackendName,
+  options: Partial<CrashMatrixOptions> = {},
+): Promise<CrashReport> {
   return crashMatrix({
     program: new URL(`../../dist/test/crash/programs/${scenario.program}.js`, import.meta.url),
     args: [backend, ...(scenario.args ?? [])],

@@ -4,7 +4,11 @@ import { killsDefault, readOptions } from "../../examples/demo/options.ts";
 import { spread } from "../../examples/demo/points.ts";
 import type { LedgerEntry } from "../../examples/world/shop.ts";
 
-const entry = (endpoint: LedgerEntry["endpoint"], executed: number, keys: Record<string, number> = {}): LedgerEntry => ({
+const entry = (
+  endpoint: LedgerEntry["endpoint"],
+  executed: number,
+  keys: Record<string, number> = {},
+): LedgerEntry => ({
   endpoint,
   subject: "order-1",
   calls: executed,
@@ -20,7 +24,13 @@ const unbroken: Traces = {
 
 describe("the judge", () => {
   test("finds nothing in a run that is like the unbroken one", () => {
-    expect(judge(structuredClone(unbroken), unbroken)).toEqual({ executed: 3, repeated: 0, lost: 0, differs: [], complaints: [] });
+    expect(judge(structuredClone(unbroken), unbroken)).toEqual({
+      executed: 3,
+      repeated: 0,
+      lost: 0,
+      differs: [],
+      complaints: [],
+    });
   });
 
   test("counts a second charge of an order as repeated, although each key was used once", () => {
@@ -30,11 +40,16 @@ describe("the judge", () => {
   });
 
   test("counts work that the unbroken run knows nothing of as repeated", () => {
-    expect(judge({ ...unbroken, ledger: [...unbroken.ledger, entry("reserve", 1)] }, unbroken)).toMatchObject({ repeated: 1 });
+    expect(judge({ ...unbroken, ledger: [...unbroken.ledger, entry("reserve", 1)] }, unbroken)).toMatchObject({
+      repeated: 1,
+    });
   });
 
   test("counts work and files that are missing as lost, each by itself", () => {
-    expect(judge({ ...unbroken, ledger: [entry("charge", 2)], files: {} }, unbroken)).toMatchObject({ repeated: 1, lost: 2 });
+    expect(judge({ ...unbroken, ledger: [entry("charge", 2)], files: {} }, unbroken)).toMatchObject({
+      repeated: 1,
+      lost: 2,
+    });
   });
 
   test("names another state and another file", () => {

@@ -13,7 +13,10 @@ const at = (thread_id: string) => ({ configurable: { thread_id } });
 test("an outcome that is recorded is returned and the body is not called again when the node runs again", async () => {
   let bodies = 0;
   let fail = true;
-  const pay = effect("pay", { input: z.object({ cents: z.number() }), run: async ({ cents }) => ({ id: ++bodies, cents }) });
+  const pay = effect("pay", {
+    input: z.object({ cents: z.number() }),
+    run: async ({ cents }) => ({ id: ++bodies, cents }),
+  });
   const seen: unknown[] = [];
   const app = new StateGraph(State)
     .addNode("pay", async () => {
@@ -68,7 +71,10 @@ test("an effect whose body threw is unknown, waits for a person, and the first d
   expect(question?.id).toMatch(/^[0-9a-f]{32}$/);
   const { key } = question?.value as { key: string };
   expect(await saver.settle(key, { done: "sent" }, { by: "eve" })).toMatchObject({ replayed: false });
-  expect(await saver.settle(key, { done: "sent" }, { by: "bob" })).toMatchObject({ replayed: true, decision: { by: "eve" } });
+  expect(await saver.settle(key, { done: "sent" }, { by: "bob" })).toMatchObject({
+    replayed: true,
+    decision: { by: "eve" },
+  });
   await expect(saver.settle(key, { notDone: true }, { by: "bob" })).rejects.toMatchObject({ code: "SETTLE_CONFLICT" });
   const done = await run(app, { n: 1 }, at("t"));
   expect(done).toMatchObject({ status: "finished", values: { log: ["sent"] } });
@@ -126,19 +132,26 @@ test("a subgraph in a node under retryPolicy goes on where it was and its effect
   expect(bodies).toBe(1);
 });
 
-test.each([
-  ["exit durability", { durability: "exit" as const }, "EFFECT_NOT_DURABLE"],
-])("%s is refused with a clear error and the body does not run", async (_, options, code) => {
-  let bodies = 0;
-  const pay = effect("pay", { input: z.number(), run: () => ++bodies });
-  const app = new StateGraph(State).addNode("pay", async () => ({ n: await pay(1) })).addEdge(START, "pay").compile({ checkpointer: memory() });
-  await expect(app.invoke({ n: 1 }, { ...at("t"), ...options })).rejects.toMatchObject({ code });
-  expect(bodies).toBe(0);
-});
+test.each([["exit durability", { durability: "exit" as const }, "EFFECT_NOT_DURABLE"]])(
+  "%s is refused with a clear error and the body does not run",
+  async (_, options, code) => {
+    let bodies = 0;
+    const pay = effect("pay", { input: z.number(), run: () => ++bodies });
+    const app = new StateGraph(State)
+      .addNode("pay", async () => ({ n: await pay(1) }))
+      .addEdge(START, "pay")
+      .compile({ checkpointer: memory() });
+    await expect(app.invoke({ n: 1 }, { ...at("t"), ...options })).rejects.toMatchObject({ code });
+    expect(bodies).toBe(0);
+  },
+);
 
 test("a checkpointer: false subgraph is refused with a clear error", async () => {
   const pay = effect("pay", { input: z.number(), run: () => 1 });
-  const sub = new StateGraph(State).addNode("s", async () => ({ n: await pay(1) })).addEdge(START, "s").compile({ checkpointer: false });
+  const sub = new StateGraph(State)
+    .addNode("s", async () => ({ n: await pay(1) }))
+    .addEdge(START, "s")
+    .compile({ checkpointer: false });
   const app = new StateGraph(State).addNode("sub", sub).addEdge(START, "sub").compile({ checkpointer: memory() });
   await expect(app.invoke({ n: 1 }, at("t"))).rejects.toMatchObject({ code: "EFFECT_NOT_DURABLE" });
 });

@@ -60,13 +60,19 @@ describe("order", () => {
     });
   });
 
-  test.each(["charge", "reserve"] as const)("where the answer to a %s is lost, the receiver is asked and nothing is done twice", async (endpoint) => {
-    const { app } = start();
-    await world.fault({ endpoint, kind: "drop" });
-    await expect(run(app, { order: lamp }, config)).rejects.toThrow("fetch failed");
-    expect((await run(app, null, config)).status).toBe("finished");
-    expect((await world.ledger()).find((entry) => entry.endpoint === endpoint)).toMatchObject({ calls: 1, executed: 1 });
-  });
+  test.each(["charge", "reserve"] as const)(
+    "where the answer to a %s is lost, the receiver is asked and nothing is done twice",
+    async (endpoint) => {
+      const { app } = start();
+      await world.fault({ endpoint, kind: "drop" });
+      await expect(run(app, { order: lamp }, config)).rejects.toThrow("fetch failed");
+      expect((await run(app, null, config)).status).toBe("finished");
+      expect((await world.ledger()).find((entry) => entry.endpoint === endpoint)).toMatchObject({
+        calls: 1,
+        executed: 1,
+      });
+    },
+  );
 
   test("a charge that was begun and never answered is given up after its timeout, then found", async () => {
     const { app } = start(50);
@@ -82,13 +88,16 @@ describe("order", () => {
     expect((await run(start().app, { order: lamp }, config)).status).toBe("finished");
   });
 
-  test.each(["charge", "reserve", "mail"] as const)("a %s that was refused before the work is done on the next attempt, without a question", async (endpoint) => {
-    const { app } = start();
-    await world.fault({ endpoint, kind: "unavailable" });
-    await expect(run(app, { order: lamp }, config)).rejects.toThrow("NOT_EXECUTED");
-    expect((await run(app, null, config)).status).toBe("finished");
-    expect(await executed()).toEqual({ charge: 1, reserve: 1, mail: 1 });
-  });
+  test.each(["charge", "reserve", "mail"] as const)(
+    "a %s that was refused before the work is done on the next attempt, without a question",
+    async (endpoint) => {
+      const { app } = start();
+      await world.fault({ endpoint, kind: "unavailable" });
+      await expect(run(app, { order: lamp }, config)).rejects.toThrow("NOT_EXECUTED");
+      expect((await run(app, null, config)).status).toBe("finished");
+      expect(await executed()).toEqual({ charge: 1, reserve: 1, mail: 1 });
+    },
+  );
 
   test("a mail whose answer is lost waits for a person; settled as done, it is not sent again", async () => {
     const { app, checkpointer } = start();

@@ -46,7 +46,10 @@ describe("the outside world", () => {
     await world.sendMail(mail, call("k1"));
     await world.sendMail(mail, call("k1"));
     expect(await entry("mail")).toMatchObject({ calls: 2, executed: 2 });
-    expect((await world.sentMails("order-1")).map((one) => one.messageId)).toEqual(["mail-order-1-1", "mail-order-1-2"]);
+    expect((await world.sentMails("order-1")).map((one) => one.messageId)).toEqual([
+      "mail-order-1-1",
+      "mail-order-1-2",
+    ]);
   });
 
   test("a key can be asked about: what was answered, or that nothing was done", async () => {

@@ -50,7 +50,13 @@ test("commits are counted over all checkpointers of the process", () => {
   channels.commitAfter.publish(commit(1));
   channels.commitBefore.publish(commit(7));
   channels.commitAfter.publish(commit(7));
-  expect(reached).toEqual(["commit:1:before", "commit:1:inside", "commit:1:after", "commit:2:before", "commit:2:after"]);
+  expect(reached).toEqual([
+    "commit:1:before",
+    "commit:1:inside",
+    "commit:1:after",
+    "commit:2:before",
+    "commit:2:after",
+  ]);
 });
 
 test("a commit that failed as a whole has no point after it", () => {

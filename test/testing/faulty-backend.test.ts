@@ -7,7 +7,17 @@ import type { Backend, Commit } from "../../src/backend.ts";
 /** A commit that can be seen afterwards: a checkpoint of a thread of this name. */
 function commitOf(thread: string): Commit {
   return [
-    { kind: "checkpoint", thread, era: 0, ns: "", id: "1", parent: undefined, source: "input", body: "json/1 {}", heads: [null] },
+    {
+      kind: "checkpoint",
+      thread,
+      era: 0,
+      ns: "",
+      id: "1",
+      parent: undefined,
+      source: "input",
+      body: "json/1 {}",
+      heads: [null],
+    },
   ];
 }
 

@@ -43,7 +43,16 @@ test("a correct program is killed at every commit and every effect body and pass
   ];
   expect([...report.points].sort()).toEqual(expected.sort());
   expect(report.reached).toEqual(report.points);
-  expect(report).toMatchObject({ kills: 25, restarts: 25, failedStarts: 0, effects: 50, repeated: 0, lost: 0, violations: [], missed: [] });
+  expect(report).toMatchObject({
+    kills: 25,
+    restarts: 25,
+    failedStarts: 0,
+    effects: 50,
+    repeated: 0,
+    lost: 0,
+    violations: [],
+    missed: [],
+  });
   expect(lines.join("\n")).toContain("25 of 25 points reached, 25 kills, 25 restarts, 50 effects, 0 repeated, 0 lost");
   expect(lines.join("\n")).toContain("commit:1-6 (before inside after)");
 });
@@ -118,8 +127,12 @@ test("with depth 2 the start that recovers is killed as well", async () => {
 });
 
 test("a program that fails without a kill, or reports no result, ends the matrix at once", async () => {
-  await expect(crashMatrix({ program: "/nonexistent.js", restartsMax: 0 })).rejects.toThrow("the run without a kill is wrong");
-  await expect(matrix("reports-nothing")).rejects.toThrow("expected the program to report its result with reportResult(value)");
+  await expect(crashMatrix({ program: "/nonexistent.js", restartsMax: 0 })).rejects.toThrow(
+    "the run without a kill is wrong",
+  );
+  await expect(matrix("reports-nothing")).rejects.toThrow(
+    "expected the program to report its result with reportResult(value)",
+  );
 });
 
 test("nothing is left behind: no directory of a run that was right", async () => {

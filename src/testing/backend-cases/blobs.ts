@@ -50,13 +50,10 @@ export const blobCases: readonly BackendCase[] = [
     async run({ backend }) {
       await accept(backend, blob("h", "first"));
       await accept(backend, blob("h", "second"), blob("h2", "new"));
-      assert.deepEqual(
-        [...(await backend.blobs("t", ["h", "h2", "h3"]))].sort(),
-        [
-          ["h", "first"],
-          ["h2", "new"],
-        ],
-      );
+      assert.deepEqual([...(await backend.blobs("t", ["h", "h2", "h3"]))].sort(), [
+        ["h", "first"],
+        ["h2", "new"],
+      ]);
       assert.equal((await backend.blobs("u", ["h"])).size, 0);
       assert.equal((await backend.blobs("t", [])).size, 0);
     },

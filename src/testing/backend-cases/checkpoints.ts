@@ -97,7 +97,10 @@ export const checkpointCases: readonly BackendCase[] = [
       const shuffled = sorted.map((id, at) => ({ id, key: (at * 7) % sorted.length })).sort((a, b) => a.key - b.key);
       for (const { id } of shuffled) await accept(backend, checkpoint(id));
       assert.deepEqual(await ids(backend.checkpoints({ thread: "t" })), sorted.toReversed());
-      assert.deepEqual(await ids(backend.checkpoints({ thread: "t", before: "\ufffd", limit: 2 })), ["\uff5e", "\u4e00"]);
+      assert.deepEqual(await ids(backend.checkpoints({ thread: "t", before: "\ufffd", limit: 2 })), [
+        "\uff5e",
+        "\u4e00",
+      ]);
       assert.deepEqual(await ids(backend.checkpoints({ thread: "t", before: "😀" })), sorted.slice(0, -2).toReversed());
     },
   },
@@ -120,10 +123,7 @@ export const checkpointCases: readonly BackendCase[] = [
       assert.deepEqual(await found({ thread: "t", ns: "", id: "2", before: "2" }), []);
       assert.deepEqual(await found({ thread: "t", limit: 0 }), []);
       assert.deepEqual(await found({ thread: "v" }), []);
-      assert.deepEqual(
-        (await found({})).map((place) => place.at(-1)).join(""),
-        "333322221111",
-      );
+      assert.deepEqual((await found({})).map((place) => place.at(-1)).join(""), "333322221111");
       assert.equal((await found({ limit: 5 })).length, 5);
     },
   },
@@ -185,7 +185,11 @@ export const checkpointCases: readonly BackendCase[] = [
     name: "ancestors stay in their thread and namespace and end where a parent is missing",
     async run({ backend }) {
       await accept(backend, checkpoint("1"), checkpoint("1", { ns: "sub" }), checkpoint("2", { parent: "1" }));
-      await accept(backend, checkpoint("2", { ns: "other", parent: "1" }), checkpoint("3", { thread: "u", parent: "2" }));
+      await accept(
+        backend,
+        checkpoint("2", { ns: "other", parent: "1" }),
+        checkpoint("3", { thread: "u", parent: "2" }),
+      );
       assert.deepEqual(await ids(backend.ancestors("t", "other", "2")), ["2"]);
       assert.deepEqual(await ids(backend.ancestors("u", "", "3")), ["3"]);
       assert.deepEqual(await ids(backend.ancestors("t", "", "9")), []);

@@ -111,10 +111,7 @@ export const commitCases: readonly BackendCase[] = [
       assert.equal(await headOf(backend), "2");
       assert.equal((await backend.blobs("t", ["h"])).get("h"), "first");
       assert.deepEqual(await rows.itemsOf(backend, "l", 9), ["l 0+1", "l 1+1"]);
-      assert.deepEqual(await rows.writesOf(backend), [
-        'a 0 run 1 json/1 [[0,"c",1]]',
-        'a 1 run 1 json/1 [[1,"c",2]]',
-      ]);
+      assert.deepEqual(await rows.writesOf(backend), ['a 0 run 1 json/1 [[0,"c",1]]', 'a 1 run 1 json/1 [[1,"c",2]]']);
     },
   },
   {

@@ -8,8 +8,42 @@ const { accept, checkpoint, effect, effectRow, writes } = rows;
 
 /** Ids that patterns, separators, string ends, trimming, case folding or normalisation would confuse. */
 const awkward = [
-  ...["", " ", "a", "A", "a ", " a", "a:b", "a|b", "a*", "a%", "a_", "[a]", "a'b", 'a"b', "a\\b", "a/b", "../a", "a;--"],
-  ...["a\u0000", "a\u0000b", "\u0000", "a\nb", "a\tb", "😀", "😀😀", "é", "e\u0301", "null", "undefined", "0", "00", "1e3"],
+  ...[
+    "",
+    " ",
+    "a",
+    "A",
+    "a ",
+    " a",
+    "a:b",
+    "a|b",
+    "a*",
+    "a%",
+    "a_",
+    "[a]",
+    "a'b",
+    'a"b',
+    "a\\b",
+    "a/b",
+    "../a",
+    "a;--",
+  ],
+  ...[
+    "a\u0000",
+    "a\u0000b",
+    "\u0000",
+    "a\nb",
+    "a\tb",
+    "😀",
+    "😀😀",
+    "é",
+    "e\u0301",
+    "null",
+    "undefined",
+    "0",
+    "00",
+    "1e3",
+  ],
   ...["__proto__", "constructor", "x".repeat(3000), `${"x".repeat(2999)}y`],
 ];
 
@@ -79,7 +113,10 @@ export const idCases: readonly BackendCase[] = [
           rows.encoded([[-1, "__error__", at]]),
           rows.encoded([[0, "c", at]]),
         ]);
-        assert.deepEqual((await backend.effects({ thread: "t", task })).map((row) => row.key), [`key ${at}`]);
+        assert.deepEqual(
+          (await backend.effects({ thread: "t", task })).map((row) => row.key),
+          [`key ${at}`],
+        );
       }
     },
   },

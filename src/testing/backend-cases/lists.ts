@@ -43,10 +43,7 @@ export const listCases: readonly BackendCase[] = [
         [true, true, true, false],
       );
       await accept(backend, items("m", 2, ["x"], base("l", 2)));
-      assert.deepEqual(
-        [await extended("m", 1), await extended("m", 2), await extended("m", 3)],
-        [true, true, false],
-      );
+      assert.deepEqual([await extended("m", 1), await extended("m", 2), await extended("m", 3)], [true, true, false]);
       assert.equal(await extended("l", 4), false, "a branch extends itself, not the list it continues");
       assert.equal(await extended("unknown", 0), false);
       assert.deepEqual(await itemsOf(backend, "unknown", 3), []);

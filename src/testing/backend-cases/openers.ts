@@ -44,7 +44,10 @@ export const openerCases: readonly BackendCase[] = [
       await rejectsWith("CLOSED", backend.effects({ key: "k" }));
       await rejectsWith("CLOSED", backend.ownerAlive(backend.owner));
       if (backend.transaction !== undefined) {
-        await rejectsWith("CLOSED", backend.transaction(() => ({ ops: [], value: undefined })));
+        await rejectsWith(
+          "CLOSED",
+          backend.transaction(() => ({ ops: [], value: undefined })),
+        );
       }
     },
   },

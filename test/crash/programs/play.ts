@@ -68,7 +68,10 @@ async function settle(checkpointer: Checkpointer, { key, input }: SettleQuestion
 }
 
 /** A program of one thread. */
-export async function main(build: (checkpointer: Checkpointer) => Play | Promise<Play>, result = (values: unknown) => values): Promise<void> {
+export async function main(
+  build: (checkpointer: Checkpointer) => Play | Promise<Play>,
+  result = (values: unknown) => values,
+): Promise<void> {
   const checkpointer = await open();
   const values = await goOn(checkpointer, await build(checkpointer));
   if (values === undefined) process.exitCode = START_AGAIN;

@@ -10,7 +10,10 @@ import { main } from "./play.ts";
 import { send } from "./world.ts";
 
 const script = [
-  [{ name: "charge", args: { what: "charge 17" } }, { name: "reserve", args: { what: "reserve 17" } }],
+  [
+    { name: "charge", args: { what: "charge 17" } },
+    { name: "reserve", args: { what: "reserve 17" } },
+  ],
   [{ name: "mail", args: { what: "mail 17" } }],
 ];
 
@@ -30,14 +33,22 @@ class ScriptedModel extends BaseChatModel {
 
   override async _generate(messages: BaseMessage[]): Promise<ChatResult> {
     const turn = messages.filter((message) => message.type === "ai").length;
-    const calls = (script[turn] ?? []).map((call, i) => ({ ...call, id: `call-${turn}-${i}`, type: "tool_call" as const }));
+    const calls = (script[turn] ?? []).map((call, i) => ({
+      ...call,
+      id: `call-${turn}-${i}`,
+      type: "tool_call" as const,
+    }));
     const message = new AIMessage({ content: calls.length > 0 ? "" : "all done", tool_calls: calls, id: `ai-${turn}` });
     return { generations: [{ text: "", message }] };
   }
 }
 
 const sending = (name: string) =>
-  tool(async ({ what }: { what: string }) => send({ what }), { name, description: name, schema: z.object({ what: z.string() }) });
+  tool(async ({ what }: { what: string }) => send({ what }), {
+    name,
+    description: name,
+    schema: z.object({ what: z.string() }),
+  });
 
 await main(
   (checkpointer) => ({

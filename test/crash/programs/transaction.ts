@@ -17,7 +17,10 @@ const book = transaction("book", {
   run: (db: Database, { cents }) => {
     db.exec("CREATE TABLE IF NOT EXISTS account (cents INTEGER NOT NULL)");
     db.prepare("INSERT INTO account VALUES (?)").run(cents);
-    return db.prepare("SELECT count(*) AS bookings, sum(cents) AS balance FROM account").get() as { bookings: number; balance: number };
+    return db.prepare("SELECT count(*) AS bookings, sum(cents) AS balance FROM account").get() as {
+      bookings: number;
+      balance: number;
+    };
   },
 });
 

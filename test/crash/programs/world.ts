@@ -16,7 +16,8 @@ export const send = effect("send", {
     await count(what, { idempotencyKey });
     return receipt(what);
   },
-  verify: async ({ what }, { idempotencyKey }) => ((await counted(what, idempotencyKey)) > 0 ? receipt(what) : undefined),
+  verify: async ({ what }, { idempotencyKey }) =>
+    (await counted(what, idempotencyKey)) > 0 ? receipt(what) : undefined,
 });
 
 /** Nobody can ask whether it happened: after a kill a person settles it. */
@@ -46,5 +47,6 @@ export const sendThirdTime = effect("send-third-time", {
     await count(what, { idempotencyKey });
     return receipt(what);
   },
-  verify: async ({ what }, { idempotencyKey }) => ((await counted(what, idempotencyKey)) > 0 ? receipt(what) : undefined),
+  verify: async ({ what }, { idempotencyKey }) =>
+    (await counted(what, idempotencyKey)) > 0 ? receipt(what) : undefined,
 });
