@@ -15,30 +15,21 @@ import { acquireLock, type ProcessLock } from "../process-lock.ts";
 import { withoutDeleted } from "./deletions.ts";
 import { type Files, nodeFiles } from "./files.ts";
 import { Log, logName } from "./log.ts";
+import { checkDirectory, checkOptions, type JsonlBackendOptions } from "./options.ts";
 import { checkHeader, type TornRecord } from "./read-log.ts";
 import { encodeRecord } from "./record.ts";
-
-export interface JsonlBackendOptions {
-  /**
-   * Whether a commit waits until the disk has it. Default true: commits survive a loss of power. With false they survive
-   * the death of the process.
-   */
-  readonly fsync?: boolean;
-  /** A log smaller than this is not compacted. Bytes; default 1 MB. */
-  readonly compactBytesMin?: number;
-  /** The file system; for tests. */
-  readonly files?: Files;
-}
 
 const lockName = "lock";
 
 /**
  * Opens a directory, creating it where it is missing. One opener at a time; the lock dies with its process.
  *
- * @throws {HoldfastError} LOCKED, CANNOT_OPEN, CORRUPT_DATA, UNSUPPORTED_FORMAT, FOREIGN_DATABASE, DRIVER_MISSING; the
- * log is as it was in each case
+ * @throws {HoldfastError} LOCKED, CANNOT_OPEN, CORRUPT_DATA, UNSUPPORTED_FORMAT, FOREIGN_DATABASE, DRIVER_MISSING,
+ * INVALID_ARGUMENT; the log is as it was in each case
  */
 export async function jsonlBackend(directory: string, options: JsonlBackendOptions = {}): Promise<Backend> {
+  checkDirectory(directory);
+  checkOptions(options);
   const { fsync = true, compactBytesMin = 1_000_000, files = nodeFiles } = options;
   const lock = await openDirectory(directory, files);
   try {

@@ -1,11 +1,20 @@
 /** `holdfast/checkpointers/jsonl`: a checkpointer in a directory, readable with any text tool. */
 
 import { Checkpointer, type CheckpointerOptions } from "holdfast";
-import { type JsonlBackendOptions, jsonlBackend } from "./backend.ts";
+import { jsonlBackend } from "./backend.ts";
+import { checkOptions, type JsonlBackendOptions } from "./options.ts";
 
-export { type JsonlBackendOptions, jsonlBackend } from "./backend.ts";
+export { jsonlBackend } from "./backend.ts";
+export type { JsonlBackendOptions } from "./options.ts";
 
 export type JsonlOptions = JsonlBackendOptions & CheckpointerOptions;
+
+/** Every option of {@link Checkpointer}, so that the compiler finds one that is missing here. */
+const checkpointerOptions: Readonly<Record<keyof CheckpointerOptions, true>> = {
+  types: true,
+  maxValueChars: true,
+  journal: true,
+};
 
 /**
  * Opens a directory, creating it where it is missing, for one process at a time.
@@ -13,8 +22,11 @@ export type JsonlOptions = JsonlBackendOptions & CheckpointerOptions;
  * All rows are kept in memory: meant for what fits there. A commit that was acknowledged survives SIGKILL, and with
  * `fsync` (the default) a loss of power.
  *
- * @throws {HoldfastError} LOCKED, CANNOT_OPEN, CORRUPT_DATA, UNSUPPORTED_FORMAT, FOREIGN_DATABASE, DRIVER_MISSING
+ * @throws {HoldfastError} LOCKED, CANNOT_OPEN, CORRUPT_DATA, UNSUPPORTED_FORMAT, FOREIGN_DATABASE, DRIVER_MISSING,
+ * INVALID_ARGUMENT
  */
 export async function jsonl(directory: string, options: JsonlOptions = {}): Promise<Checkpointer> {
-  return new Checkpointer(await jsonlBackend(directory, options), options);
+  checkOptions(options, Object.keys(checkpointerOptions));
+  const { fsync, compactBytesMin, files, ...checkpointer } = options;
+  return new Checkpointer(await jsonlBackend(directory, { fsync, compactBytesMin, files }), checkpointer);
 }

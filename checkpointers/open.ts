@@ -1,0 +1,64 @@
+/** `holdfast/checkpointers`: a checkpointer by URL, for programs that take theirs from configuration. */
+
+import { type Checkpointer, type CheckpointerOptions, HoldfastError } from "holdfast";
+import type { JsonlOptions } from "./jsonl/index.ts";
+import { nearest } from "./nearest.ts";
+import type { SqliteOptions } from "./sqlite/index.ts";
+
+/** Options of the scheme's own factory; those of another scheme are refused where they are no options of it. */
+export type OpenOptions = CheckpointerOptions & JsonlOptions & SqliteOptions;
+
+const schemes = ["memory", "jsonl", "sqlite"] as const;
+type Scheme = (typeof schemes)[number];
+
+const placeholders: Record<Scheme, string> = {
+  memory: '"memory:"',
+  jsonl: '"jsonl:directory"',
+  sqlite: '"sqlite:file.db"',
+};
+const known = `${placeholders.memory}, ${placeholders.jsonl} or ${placeholders.sqlite}`;
+
+/**
+ * Opens a checkpointer: `"memory:"`, `"jsonl:directory"` or `"sqlite:file.db"`. What follows the colon is a path as
+ * the system has it, relative to the working directory: no escapes, no `//`.
+ *
+ * @throws {HoldfastError} INVALID_ARGUMENT for another URL; otherwise what `memory`, `jsonl` and `sqlite` throw
+ */
+export async function openCheckpointer(url: string, options: OpenOptions = {}): Promise<Checkpointer> {
+  const { scheme, path } = parse(url);
+  // Loaded on demand: who opens one needs no driver of another.
+  switch (scheme) {
+    case "memory":
+      return (await import("./memory/index.ts")).memory(options);
+    case "jsonl":
+      return (await import("./jsonl/index.ts")).jsonl(path, options);
+    case "sqlite":
+      return (await import("./sqlite/index.ts")).sqlite(path, options);
+    default: {
+      const never: never = scheme;
+      return never;
+    }
+  }
+}
+
+function parse(url: string): { readonly scheme: Scheme; readonly path: string } {
+  const colon = typeof url === "string" ? url.indexOf(":") : -1;
+  if (colon < 0) throw invalid(url, `It has no scheme: give ${known}.`);
+  const [name, path] = [url.slice(0, colon), url.slice(colon + 1)];
+  const scheme = schemes.find((candidate) => candidate === name);
+  if (scheme === undefined) {
+    const meant = nearest(name, schemes) as Scheme | undefined;
+    throw invalid(url, `${meant === undefined ? "" : `Did you mean ${placeholders[meant]}? `}Known are ${known}.`);
+  }
+  if (scheme === "memory" ? path !== "" : path === "") {
+    throw invalid(url, `Write ${placeholders[scheme]}${scheme === "memory" ? ", with nothing behind the colon" : ""}.`);
+  }
+  if (path.startsWith("//")) {
+    throw invalid(url, `A path follows the colon at once: "${scheme}:${path.replace(/^\/{2,}/, "")}", or one that begins with "/".`);
+  }
+  return { scheme, path };
+}
+
+function invalid(url: unknown, advice: string): HoldfastError {
+  return new HoldfastError("INVALID_ARGUMENT", `${JSON.stringify(url)} names no checkpointer. ${advice}`, { details: { url } });
+}
