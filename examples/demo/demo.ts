@@ -10,7 +10,7 @@ import { inParallel } from "./children.ts";
 import { makeInbox } from "./inbox.ts";
 import { type KilledRun, killedRun, type Setting, unbrokenRun } from "./killed-run.ts";
 import type { DemoOptions } from "./options.ts";
-import { spread } from "./points.ts";
+import { samePlaces, spread } from "./points.ts";
 import type { Progress } from "./progress.ts";
 import { type Row, rowOf } from "./summary.ts";
 import { variants } from "./variants.ts";
@@ -43,6 +43,13 @@ export async function demo(options: DemoOptions, context: DemoContext): Promise<
   try {
     const inbox = options.inbox ?? (await makeInbox(join(root, "inbox")));
     const rows: Row[] = [];
+    const chosen = new Map<CaseName, readonly string[]>();
+    const choose = (graph: CaseName, reachable: readonly string[]) => {
+      const first = chosen.get(graph);
+      const points = first === undefined ? spread(reachable, options.kills) : samePlaces(first, reachable);
+      if (first === undefined) chosen.set(graph, points);
+      return points;
+    };
     for (const variant of variants(options.backend)) {
       for (const graph of Object.keys(cases) as CaseName[]) {
         const directory = join(root, variant.name, graph);
@@ -58,7 +65,7 @@ export async function demo(options: DemoOptions, context: DemoContext): Promise<
           operator,
           abort,
         };
-        rows.push(await measure(setting, options.kills, context.progress));
+        rows.push(await measure(setting, (reachable) => choose(graph, reachable), context.progress));
       }
     }
     const violations = rows.filter((row) => row.variant === "holdfast").flatMap((row) => row.complaints);
@@ -71,18 +78,22 @@ export async function demo(options: DemoOptions, context: DemoContext): Promise<
   }
 }
 
-/** Kills one graph in one variant at `kills` of its points. */
-async function measure(setting: Setting, kills: number, progress: Progress): Promise<Row> {
+/** Kills one graph in one variant at the points that are chosen of those it can reach. */
+async function measure(
+  setting: Setting,
+  choose: (reachable: readonly string[]) => readonly string[],
+  progress: Progress,
+): Promise<Row> {
   const { variant, graph } = setting;
   const title = `${variant.label}, ${graph}`;
   const started = performance.now();
   progress.show(`${title}: unbroken run`);
   const unbroken = await unbrokenRun(setting);
-  const points = spread(unbroken.points, kills);
+  const points = choose(unbroken.points);
   const runs: KilledRun[] = [];
   await inParallel(points, width, async (point) => {
     runs.push(await killedRun(setting, point, unbroken));
-    progress.show(`${title}: ${runs.length} of ${points.length} kills (${unbroken.points.length} points), ${point}`);
+    progress.show(`${title}: ${runs.length} of ${points.length} kills, at ${points.length} of ${unbroken.points.length} points: ${point}`);
   });
   return rowOf(variant, graph, runs, unbroken.points.length, (performance.now() - started) / 1000);
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { judge, type Traces } from "../../examples/demo/judge.ts";
 import { killsDefault, readOptions } from "../../examples/demo/options.ts";
-import { spread } from "../../examples/demo/points.ts";
+import { samePlaces, spread } from "../../examples/demo/points.ts";
 import type { LedgerEntry } from "../../examples/world/shop.ts";
 
 const entry = (
@@ -65,6 +65,14 @@ test("points are spread evenly, first and last among them, none twice", () => {
   expect(spread(ten, 9)).toHaveLength(9);
   expect(new Set(spread(ten, 9)).size).toBe(9);
   expect(spread(ten, 99)).toEqual(ten);
+  expect(spread(ten, 0)).toEqual([]);
+});
+
+test("another program is killed at the same effects, and as often while it stores something", () => {
+  const chosen = ["commit:1:before", "effect:mail:1:inside", "commit:2:inside", "commit:3:after"];
+  const reachable = ["commit:1:before", "commit:1:after", "effect:mail:1:before", "effect:mail:1:inside", "commit:2:before", "commit:2:after"];
+  expect(samePlaces(chosen, reachable)).toEqual(["commit:1:before", "effect:mail:1:inside", "commit:2:before", "commit:2:after"]);
+  expect(samePlaces(["effect:mail:1:inside"], reachable)).toEqual(["effect:mail:1:inside"]);
 });
 
 describe("the demo's options", () => {
