@@ -69,9 +69,8 @@ export const errorCodec: ClassCodec<Error> = {
     return new known();
   },
   fill: (error, [, hidden, shown, ...marks]) => {
-    for (const key of Object.getOwnPropertyNames(error)) {
-      if (!Object.hasOwn(Object(hidden), key)) delete (error as unknown as Record<string, unknown>)[key];
-    }
+    // What the constructor sets is set again, in the order of the original.
+    for (const key of Object.getOwnPropertyNames(error)) delete (error as unknown as Record<string, unknown>)[key];
     for (const [key, value] of Object.entries(Object(hidden))) setOwn(error, key, value, false);
     for (const [key, value] of Object.entries(Object(shown))) setOwn(error, key, value);
     for (let i = 0; i < marks.length; i += 3) {

@@ -99,6 +99,7 @@ const linkOf = (tree: Tree): number | undefined => {
 
 /** Two passes: every object is made empty, then filled, so that links may point anywhere. */
 export function decodeGraph(nodes: readonly Tree[], reader: NodeReader): unknown {
+  if (nodes.length === 0) throw damaged("a graph without nodes");
   const codecs: (ClassCodec | undefined)[] = [];
   const values = nodes.map((node, i) => {
     if (Array.isArray(node)) return [];
@@ -115,7 +116,8 @@ export function decodeGraph(nodes: readonly Tree[], reader: NodeReader): unknown
   const read = (tree: Tree): unknown => {
     const link = linkOf(tree);
     if (link === undefined) return reader.value(tree);
-    if (!(link in values)) throw damaged(`a link to node ${link}, which does not exist`);
+    if (!Number.isInteger(link) || link < 0 || link >= values.length)
+      throw damaged(`a link to node ${link}, which does not exist`);
     return values[link];
   };
   // Downwards: an error's or instance's properties are a node after it, and must be filled before they are copied.
