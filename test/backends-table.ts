@@ -3,6 +3,7 @@
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import { type Backend, Checkpointer, type CheckpointerOptions } from "holdfast";
 import { jsonlBackend } from "holdfast/checkpointers/jsonl";
 import { MemoryState, memoryBackend } from "holdfast/checkpointers/memory";
@@ -64,15 +65,27 @@ export async function newStore(name: StoreName): Promise<Store> {
       opened.unshift(saver);
       return saver;
     },
-    contents: async () => (name === "memory" ? JSON.stringify([...state.changes()]) : textOf(directory)),
+    contents: async () => {
+      if (name === "memory") return JSON.stringify([...state.changes()]);
+      return name === "jsonl" ? filesOf(join(directory, "log")) : rowsOf(join(directory, "test.db"));
+    },
   };
 }
 
-async function textOf(directory: string): Promise<string> {
+async function filesOf(directory: string): Promise<string> {
   let text = "";
-  for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
-    if (entry.isFile())
-      text += `${entry.name}\n${(await readFile(join(entry.parentPath, entry.name))).toString("latin1")}\n`;
-  }
+  for (const file of await readdir(directory)) text += `${file}\n${await readFile(join(directory, file), "utf8")}\n`;
   return text;
+}
+
+/** Every cell of every table. The file itself keeps what SQLite has not overwritten yet. */
+function rowsOf(file: string): string {
+  const database = new Database(file, { readonly: true });
+  try {
+    const tables = database.prepare("select name from sqlite_master where type = 'table'").pluck().all() as string[];
+    const rows = tables.flatMap((table) => database.prepare(`select * from "${table}"`).raw().all() as unknown[][]);
+    return rows.map((row) => row.map((cell) => (Buffer.isBuffer(cell) ? cell.toString("latin1") : String(cell))).join(" ")).join("\n");
+  } finally {
+    database.close();
+  }
 }
