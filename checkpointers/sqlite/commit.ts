@@ -47,7 +47,9 @@ export class Committer {
   readonly #findList: Statement;
   readonly #insertList: Statement;
   readonly #insertItems: Statement;
+  readonly #findBlob: Statement;
   readonly #insertBlob: Statement;
+  readonly #insertData: Statement;
   readonly #findEffect: Statement;
   readonly #insertEffect: Statement;
   readonly #updateEffect: Statement;
@@ -83,9 +85,9 @@ export class Committer {
     this.#insertItems = db.prepare(/* sql */ `
       insert or ignore into holdfast_items (list_no, start, count, body)
       values (?, ?, ?, ?)`);
-    this.#insertBlob = db.prepare(/* sql */ `
-      insert or ignore into holdfast_blobs (thread_no, hash, form, data)
-      values (?, ?, ?, ?)`);
+    this.#findBlob = db.prepare("select 1 from holdfast_blobs where thread_no = ? and hash = ?").pluck();
+    this.#insertBlob = db.prepare("insert into holdfast_blobs (thread_no, hash, data_no) values (?, ?, ?)");
+    this.#insertData = db.prepare("insert into holdfast_data (form, data) values (?, ?)");
     this.#findEffect = db
       .prepare(/* sql */ `
         select ${EFFECT_COLUMNS}
@@ -166,7 +168,8 @@ export class Committer {
       case "items":
         return this.#items(op, thread);
       case "blob":
-        return this.#blob(op, thread);
+        this.#blob(op, thread);
+        return undefined;
       case "effect":
         return this.#effect(op);
       default: {
@@ -232,10 +235,14 @@ export class Committer {
     return judgeItems(op, changes === 0);
   }
 
-  #blob(op: OpOf<"blob">, thread: Thread): undefined {
-    const isString = typeof op.data === "string";
-    const data = isString ? storeText(op.data as string) : op.data;
-    this.#insertBlob.run(this.#threads.numberOf(thread), packToken(op.hash), isString ? STRING_FORM : BYTES_FORM, data);
+  #blob(op: OpOf<"blob">, thread: Thread): void {
+    const threadNo = this.#threads.numberOf(thread);
+    const hash = packToken(op.hash);
+    if (this.#findBlob.get(threadNo, hash) !== undefined) return;
+    const { data } = op;
+    const { lastInsertRowid } =
+      typeof data === "string" ? this.#insertData.run(STRING_FORM, storeText(data)) : this.#insertData.run(BYTES_FORM, data);
+    this.#insertBlob.run(threadNo, hash, lastInsertRowid);
   }
 
   #effect(op: OpOf<"effect">): Verdict {

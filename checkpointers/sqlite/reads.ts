@@ -86,7 +86,12 @@ export class Reads {
         order by start desc
         limit 1`)
       .pluck();
-    this.#blob = db.prepare("select form, data from holdfast_blobs where thread_no = ? and hash = ?").raw();
+    this.#blob = db
+      .prepare(/* sql */ `
+        select d.form, d.data
+        from holdfast_blobs b join holdfast_data d on d.no = b.data_no
+        where b.thread_no = ? and b.hash = ?`)
+      .raw();
     const effects = (where: string) =>
       db
         .prepare(/* sql */ `

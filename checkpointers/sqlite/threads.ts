@@ -48,6 +48,9 @@ export class Threads {
         where list_no in (select no from holdfast_lists where thread_no = ?)`,
       "delete from holdfast_namespaces where thread_no = ?",
       "delete from holdfast_lists where thread_no = ?",
+      /* sql */ `
+        delete from holdfast_data
+        where no in (select data_no from holdfast_blobs where thread_no = ?)`,
       "delete from holdfast_blobs where thread_no = ?",
       "delete from holdfast_effects where thread_no = ? and ordinal <> -1",
       "update holdfast_effects set thread_no = 0 where thread_no = ?",
