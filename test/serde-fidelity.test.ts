@@ -19,7 +19,7 @@ const other = (value: unknown): unknown => (value === "edited" ? "edited again" 
 
 function* arrayEdits(value: unknown[], place: string): Generator<Edit> {
   for (let i = 0; i < value.length; i++) {
-    yield { place: `${place}[${i}] =`, apply: () => void (value[i] = other(value[i])) };
+    yield { place: `${place}[${i}] =`, apply: () => void value.fill(other(value[i]), i, i + 1) };
     yield* edits(value[i], `${place}[${i}]`);
   }
   yield { place: `${place}.push`, apply: () => void value.push(undefined) };
@@ -63,15 +63,16 @@ function* edits(value: unknown, place = ""): Generator<Edit> {
       apply: () => void value.setTime(Number.isNaN(value.getTime()) ? 0 : value.getTime() / 2 + 1),
     };
   } else if (value instanceof URL) {
-    yield { place: `${place}.hash`, apply: () => void (value.hash = "edited") };
+    yield { place: `${place}.hash`, apply: () => void Object.assign(value, { hash: "edited" }) };
   } else if (value instanceof RegExp) {
     yield { place: `${place}.lastIndex`, apply: () => void value.lastIndex++ };
   } else if (ArrayBuffer.isView(value)) {
     const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
-    if (bytes.length > 0) yield { place: `${place} byte`, apply: () => void (bytes[bytes.length - 1]! ^= 1) };
+    const last = bytes.at(-1);
+    if (last !== undefined) yield { place: `${place} byte`, apply: () => void bytes.fill(last ^ 1, -1) };
   } else if (value instanceof Error) {
-    yield { place: `${place}.message`, apply: () => void (value.message += "!") };
-    yield { place: `${place}.cause`, apply: () => void (value.cause = other(value.cause)) };
+    yield { place: `${place}.message`, apply: () => void Object.assign(value, { message: `${value.message}!` }) };
+    yield { place: `${place}.cause`, apply: () => void Object.assign(value, { cause: other(value.cause) }) };
     yield* edits(value.cause, `${place}.cause`);
     yield* fieldEdits(value, place);
   } else yield* fieldEdits(value, place);
@@ -154,7 +155,7 @@ describe("edits in place", () => {
     }
     expect(shelf.serde.stringify(tree)).toBe(text);
     const again = shelf.serde.fromTree(tree, shelf.blobs, where) as ReturnType<typeof rich>;
-    again.errors[0]!.stack = fresh.errors[0]!.stack as string;
+    // Equality of errors looks at class, name, message, cause and fields; the stack is another line of this file.
     expect(again).toStrictEqual(fresh);
   });
 });

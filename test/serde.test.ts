@@ -61,7 +61,7 @@ const table: Record<string, () => unknown> = {
   "a null prototype": () => Object.assign(Object.create(null), { a: 1, $: 2 }),
   "an own __proto__": () => JSON.parse('{"__proto__":{"polluted":true},"a":{"__proto__":1}}'),
   "keys of Object.prototype": () => ({ constructor: 1, toString: "x", hasOwnProperty: null, valueOf: [] }),
-  "a toJSON that is data": () => ({ toJSON: 1, then: "x" }),
+  "a toJSON that is data": () => JSON.parse('{"toJSON":1,"then":"x"}'),
   "a date": () => new Date("2024-02-29T12:00:00.123Z"),
   "an invalid date": () => new Date(Number.NaN),
   "a map": () =>

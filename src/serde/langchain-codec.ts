@@ -87,7 +87,7 @@ export const instanceCodec: ClassCodec = {
   fill: (value, [name, fields, ...marks]) => {
     const entry = byName.get(name as string) as KnownClass;
     for (const [key, item] of Object.entries(Object(fields))) setOwn(value, key, item);
-    entry.marks.forEach((mark, i) => setOwn(value, mark, marks[i]));
+    for (const [i, mark] of entry.marks.entries()) setOwn(value, mark, marks[i]);
   },
   place: () => "",
 };

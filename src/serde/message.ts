@@ -8,7 +8,6 @@
  * `lc_kwargs`) is kept by `instanceCodec` instead.
  */
 
-import { MESSAGE_MARK } from "./message-classes.ts";
 import { type Fields, kindsByName, type MessageKind, type MessageShape } from "./message-kind.ts";
 import { isPlain, isPlainArray } from "./primitive.ts";
 import { damaged, type Tree, type TreeNode, tagged, UNDEFINED } from "./tree.ts";
@@ -108,13 +107,11 @@ function hasUsualFields(kind: MessageKind, fields: Fields): boolean {
     n++;
   }
   if (n !== keys.length) return false;
-  const namespace = fields.lc_namespace as readonly unknown[];
+  const namespace = fields.lc_namespace as readonly unknown[] | undefined;
   return (
     fields.type === kind.type &&
     fields.lc_serializable === true &&
-    fields[MESSAGE_MARK] === true &&
-    Array.isArray(namespace) &&
-    namespace.length === 2 &&
+    namespace?.length === 2 &&
     namespace[0] === "langchain_core" &&
     namespace[1] === "messages" &&
     (!kind.directOutput || fields.lc_direct_tool_output === true)
@@ -192,7 +189,7 @@ function sameRest(tree: MessageTree, fields: Fields, same: Same): boolean {
 }
 
 function sameField(stored: Tree | undefined, value: unknown, same: Same): boolean {
-  return stored === undefined ? value === undefined : stored === value || same(stored, value);
+  return stored === undefined ? value === undefined : same(stored, value);
 }
 
 /** Whether `lc_kwargs` has the keys of the shape, in their order, and as values those of the message. */
