@@ -84,7 +84,9 @@ function rowsOf(file: string): string {
   try {
     const tables = database.prepare("select name from sqlite_master where type = 'table'").pluck().all() as string[];
     const rows = tables.flatMap((table) => database.prepare(`select * from "${table}"`).raw().all() as unknown[][]);
-    return rows.map((row) => row.map((cell) => (Buffer.isBuffer(cell) ? cell.toString("latin1") : String(cell))).join(" ")).join("\n");
+    return rows
+      .map((row) => row.map((cell) => (Buffer.isBuffer(cell) ? cell.toString("latin1") : String(cell))).join(" "))
+      .join("\n");
   } finally {
     database.close();
   }

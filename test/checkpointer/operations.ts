@@ -13,7 +13,11 @@ export type Operation =
   | { readonly kind: "continue"; readonly at: number; readonly durability: Durability }
   | { readonly kind: "resume"; readonly byId: boolean; readonly durability: Durability }
   | { readonly kind: "command"; readonly node: number; readonly update: boolean; readonly durability: Durability }
-  | { readonly kind: "update"; readonly at: number; readonly asNode: number | "__copy__" | "__input__" | "__end__" | undefined }
+  | {
+      readonly kind: "update";
+      readonly at: number;
+      readonly asNode: number | "__copy__" | "__input__" | "__end__" | undefined;
+    }
   | { readonly kind: "bulk" }
   | { readonly kind: "look"; readonly at: number }
   | { readonly kind: "drain"; readonly durability: Durability }
@@ -28,13 +32,20 @@ export const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("invoke" as const), at, durability }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant("continue" as const), at, durability }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant("resume" as const), byId: fc.boolean(), durability }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("command" as const), node, update: fc.boolean(), durability }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant("command" as const), node, update: fc.boolean(), durability }),
+  },
   {
     weight: 3,
     arbitrary: fc.record({
       kind: fc.constant("update" as const),
       at,
-      asNode: fc.oneof(fc.constant(undefined), node, fc.constantFrom("__copy__" as const, "__input__" as const, "__end__" as const)),
+      asNode: fc.oneof(
+        fc.constant(undefined),
+        node,
+        fc.constantFrom("__copy__" as const, "__input__" as const, "__end__" as const),
+      ),
     }),
   },
   { weight: 1, arbitrary: fc.constant({ kind: "bulk" as const }) },
@@ -110,7 +121,10 @@ export class Player {
     const app = this.#app;
     switch (operation.kind) {
       case "invoke":
-        return app.invoke(this.#shape.input(this.#count), await this.#at(operation.at, { durability: operation.durability }));
+        return app.invoke(
+          this.#shape.input(this.#count),
+          await this.#at(operation.at, { durability: operation.durability }),
+        );
       case "continue":
         return app.invoke(null, await this.#at(operation.at, { durability: operation.durability }));
       case "resume":
@@ -118,17 +132,29 @@ export class Player {
       case "command": {
         const goto = nodeAt(operation.node);
         const update = operation.update ? { update: this.#shape.update(this.#count) } : {};
-        return app.invoke(new Command({ ...(goto === undefined ? {} : { goto }), ...update } as never), this.#config({ durability: operation.durability }));
+        return app.invoke(
+          new Command({ ...(goto === undefined ? {} : { goto }), ...update } as never),
+          this.#config({ durability: operation.durability }),
+        );
       }
       case "update": {
         const asNode = typeof operation.asNode === "number" ? nodeAt(operation.asNode) : operation.asNode;
-        const values = asNode === "__copy__" || asNode === "__end__" ? null : asNode === "__input__" ? this.#shape.input(this.#count) : this.#shape.update(this.#count);
+        const values =
+          asNode === "__copy__" || asNode === "__end__"
+            ? null
+            : asNode === "__input__"
+              ? this.#shape.input(this.#count)
+              : this.#shape.update(this.#count);
         return app.updateState(await this.#at(operation.at), values, asNode);
       }
       case "bulk":
         return app.bulkUpdateState(this.#config(), [
           { updates: [{ values: this.#shape.input(this.#count), asNode: "__input__" }] },
-          { updates: [{ values: this.#shape.update(this.#count), ...(nodeAt(0) === undefined ? {} : { asNode: nodeAt(0) }) }] },
+          {
+            updates: [
+              { values: this.#shape.update(this.#count), ...(nodeAt(0) === undefined ? {} : { asNode: nodeAt(0) }) },
+            ],
+          },
         ]);
       case "look":
         return plain(await app.getState(await this.#at(operation.at)));
@@ -154,7 +180,9 @@ export class Player {
     if (!byId) return new Command({ resume: `answer ${this.#count}` });
     const state = await this.#app.getState(this.#config(), { subgraphs: true });
     const pending = state.tasks.flatMap((task) => task.interrupts);
-    const answers = Object.fromEntries(pending.slice(0, 1 + (this.#count % 2)).map(({ id }) => [id, `answer ${this.#count}`]));
+    const answers = Object.fromEntries(
+      pending.slice(0, 1 + (this.#count % 2)).map(({ id }) => [id, `answer ${this.#count}`]),
+    );
     return new Command({ resume: answers });
   }
 }
@@ -165,7 +193,8 @@ function plain(value: unknown): unknown {
     JSON.stringify(value, (key, inner: unknown) => {
       if (key === "createdAt" || key === "ts" || key === "stack" || key === "lc_error_code") return undefined;
       // LangGraph's marks on its own classes, which MemorySaver does not keep; the snapshot of a look-up echoes its config.
-      if (key === "lg_name" || key === "recursionLimit" || key === "durability" || key === "__pregel_checkpointer") return undefined;
+      if (key === "lg_name" || key === "recursionLimit" || key === "durability" || key === "__pregel_checkpointer")
+        return undefined;
       if (inner instanceof Error) return { message: inner.message };
       return isErrorLike(inner) ? { message: inner.message } : sorted(inner);
     }) ?? "null",
@@ -177,7 +206,9 @@ function comparable(tuple: CheckpointTuple): unknown {
   const { channel_values, channel_versions } = tuple.checkpoint;
   // A channel without a version was never written: what MemorySaver keeps of it is the default of its annotation.
   // A snapshot of a DeltaChannel may stand in every checkpoint of its version, or in the first only.
-  const written = Object.entries(channel_values).filter(([channel, value]) => Object.hasOwn(channel_versions, channel) && !isDeltaSnapshot(value));
+  const written = Object.entries(channel_values).filter(
+    ([channel, value]) => Object.hasOwn(channel_versions, channel) && !isDeltaSnapshot(value),
+  );
   return { ...tuple, checkpoint: { ...tuple.checkpoint, channel_values: Object.fromEntries(written) } };
 }
 
@@ -198,19 +229,28 @@ function isErrorLike(value: unknown): value is { message: string } {
 export function withoutIds(value: unknown): string {
   const names = new Map<string, string>();
   const text = JSON.stringify(value) ?? "null";
-  const named = text.replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{32}\b/g, (id) => {
-    if (id.startsWith("00000000-")) return id;
-    const name = names.get(id) ?? `#${names.size}`;
-    names.set(id, name);
-    return name;
-  });
+  const named = text.replaceAll(
+    /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{32}\b/g,
+    (id) => {
+      if (id.startsWith("00000000-")) return id;
+      const name = names.get(id) ?? `#${names.size}`;
+      names.set(id, name);
+      return name;
+    },
+  );
   return JSON.stringify(JSON.parse(named, specialWritesSorted), null, 1);
 }
 
 /** Special writes have no path, and so their order is that of random task ids. */
 function specialWritesSorted(key: string, value: unknown): unknown {
   if (key !== "pendingWrites" || !Array.isArray(value)) return value;
-  const isSpecial = ([, channel]: readonly unknown[]) => ["__resume__", "__interrupt__", "__error__"].includes(String(channel));
-  const special = value.filter(isSpecial).map((write) => JSON.stringify(write));
+  const isSpecial = ([, channel]: readonly unknown[]) =>
+    ["__resume__", "__interrupt__", "__error__"].includes(String(channel));
+  const finished = new Set(value.filter((write) => !isSpecial(write)).map(([task]) => task));
+  // Answers written together with a result: MemorySaver replaces the earlier ones, LangGraph's other savers and ours keep
+  // them. Nobody reads the answers of a task that has its result.
+  const special = value
+    .filter((write) => isSpecial(write) && !finished.has(write[0]))
+    .map((write) => JSON.stringify(write));
   return [...value.filter((write) => !isSpecial(write)), ...special.sort()];
 }

@@ -93,7 +93,12 @@ const parallel: Shape = {
   input: plainInput,
   update: plainUpdate,
   build: (checkpointer, failures) => {
-    const graph = new StateGraph(State).addNode("z", step("z", failures)) as StateGraph<typeof State.spec, typeof State.State, typeof State.Update, string>;
+    const graph = new StateGraph(State).addNode("z", step("z", failures)) as StateGraph<
+      typeof State.spec,
+      typeof State.State,
+      typeof State.Update,
+      string
+    >;
     for (const name of ["d", "a", "c", "b"]) graph.addNode(name, step(name, failures)).addEdge(START, name);
     return graph.addEdge(["d", "a", "c", "b"], "z").compile({ checkpointer }) as unknown as App;
   },
@@ -192,7 +197,9 @@ const delta: Shape = {
   update: (n) => ({ items: [`edit${n}`] }),
   build: (checkpointer, failures) => {
     const items = () =>
-      new DeltaChannel<string[], string[]>((state, updates) => (state ?? []).concat(...updates), { snapshotFrequency: 3 });
+      new DeltaChannel<string[], string[]>((state, updates) => (state ?? []).concat(...updates), {
+        snapshotFrequency: 3,
+      });
     const graph = new StateGraph(Annotation.Root({ items: items as never }) as unknown as typeof State);
     const node = (name: string) => () => {
       if (failures.has(name)) throw new Error(`${name} failed`);
@@ -217,7 +224,9 @@ const messages: Shape = {
   build: (checkpointer, failures) => {
     const say = (name: string) => (state: typeof MessagesAnnotation.State) => {
       if (failures.has(name)) throw new Error(`${name} failed`);
-      return { messages: [new AIMessage({ id: `${name}${state.messages.length}`, content: `${name} answers `.repeat(40) })] };
+      return {
+        messages: [new AIMessage({ id: `${name}${state.messages.length}`, content: `${name} answers `.repeat(40) })],
+      };
     };
     return new StateGraph(MessagesAnnotation)
       .addNode("model", say("model"))
@@ -255,4 +264,14 @@ const handlers: Shape = {
   },
 };
 
-export const shapes: readonly Shape[] = [sequence, parallel, sends, questions, subgraphs, functional, delta, messages, handlers];
+export const shapes: readonly Shape[] = [
+  sequence,
+  parallel,
+  sends,
+  questions,
+  subgraphs,
+  functional,
+  delta,
+  messages,
+  handlers,
+];

@@ -32,7 +32,8 @@ export function memorySubject(library: Library): Subject {
   const state = new library.memory.MemoryState();
   return {
     library: library.holdfast,
-    open: async (options = {}, wrap = (same) => same) => new library.holdfast.Checkpointer(wrap(library.memory.memoryBackend({ state })), options),
+    open: async (options = {}, wrap = (same) => same) =>
+      new library.holdfast.Checkpointer(wrap(library.memory.memoryBackend({ state })), options),
     contents: async () => JSON.stringify([...state.changes()]),
   };
 }
@@ -49,10 +50,13 @@ export function gate(): { readonly passed: Promise<void>; open(): void } {
 }
 
 /** What a promise was rejected with; undefined where it was not. */
-export async function errorOf(promise: Promise<unknown>): Promise<{ readonly code?: string; readonly message: string; readonly details?: Record<string, unknown> } | undefined> {
+export async function errorOf(
+  promise: Promise<unknown>,
+): Promise<
+  { readonly code?: string; readonly message: string; readonly details?: Record<string, unknown> } | undefined
+> {
   return promise.then(
     () => undefined,
     (error: { code?: string; message: string }) => error,
   );
 }
-

@@ -37,21 +37,38 @@ export async function mutate(...mutations: readonly Mutation[]): Promise<Library
       const changes = mutations.filter((mutation) => mutation.file === file);
       const target = join(directory, file.replace(/\.ts$/, ".js"));
       mkdirSync(dirname(target), { recursive: true });
-      writeFileSync(target, changes.length === 0 ? unchanged(file) : compile(file, changes.reduce(changed, read(file))));
+      writeFileSync(
+        target,
+        changes.length === 0 ? unchanged(file) : compile(file, changes.reduce(changed, read(file))),
+      );
     }
     writeFileSync(join(directory, "package.json"), '{ "type": "module" }\n');
-    const load = (file: string) => import(/* @vite-ignore */ pathToFileURL(join(directory, file)).href) as Promise<never>;
+    const load = (file: string) =>
+      import(/* @vite-ignore */ pathToFileURL(join(directory, file)).href) as Promise<never>;
     const holdfast = await load("src/index.js");
-    return { holdfast, memory: await load("checkpointers/memory/index.js"), jsonl: await load("checkpointers/jsonl/index.js") };
+    return {
+      holdfast,
+      memory: await load("checkpointers/memory/index.js"),
+      jsonl: await load("checkpointers/jsonl/index.js"),
+    };
   } finally {
     rmSync(directory, { recursive: true });
   }
 }
 
 function changed(text: string, { file, from, to }: Mutation): string {
-  const found = text.split(from).length - 1;
-  if (found !== 1) throw new Error(`${file} has ${found} places with this text, a mutant needs exactly one:\n${from}`);
-  return text.replace(from, () => to);
+  const places = [...text.matchAll(anyLayout(from))];
+  if (places.length !== 1)
+    throw new Error(`${file} has ${places.length} places with this text, a mutant needs exactly one:\n${from}`);
+  const [{ index, 0: found }] = places as [RegExpExecArray];
+  return text.slice(0, index) + to + text.slice(index + found.length);
+}
+
+/** Matches the text however a formatter breaks its lines. */
+function anyLayout(text: string): RegExp {
+  const tokens = text.match(/\w+|[^\w\s]/g) ?? [];
+  const escaped = tokens.map((token) => token.replace(/[^\w]/, "\\$&"));
+  return new RegExp(escaped.map((token) => (/^\\[)\]}]$/.test(token) ? `,?\\s*${token}` : token)).join("\\s*"), "g");
 }
 
 const read = (file: string) => readFileSync(join(root, file), "utf8");

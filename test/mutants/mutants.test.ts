@@ -1,0 +1,218 @@
+/**
+ * The checks are themselves checked: each mutant is the library with one line broken, and the guarantee meant for it must
+ * fail on it, while it holds on an unbroken copy made in the same way.
+ */
+
+import { beforeAll, describe, expect, test } from "vitest";
+import * as state from "../checkpointer/guarantees.ts";
+import { type Guarantee, memorySubject } from "../checkpointer/subject.ts";
+import * as effects from "../effect/guarantees.ts";
+import { type Library, type Mutation, mutate } from "./mutate.ts";
+
+interface Mutant {
+  readonly name: string;
+  readonly mutations: readonly Mutation[];
+  readonly caughtBy: Guarantee;
+}
+
+const change = (file: string, from: string, to: string): Mutation => ({ file, from, to });
+
+const mutants: readonly Mutant[] = [
+  {
+    name: "the head is not checked",
+    mutations: [
+      change(
+        "src/backend.ts",
+        "if (op.heads === undefined || op.heads.includes(head ?? null) || head === op.id) return undefined;",
+        "return undefined;",
+      ),
+    ],
+    caughtBy: state.headIsKept,
+  },
+  {
+    name: "the barrier is gone",
+    mutations: [
+      change("src/effect-site.ts", "await run.holderOf(ns, thread).whenKnown(ns, checkpoint, place.signal);", ""),
+      change("src/effect-site.ts", "await saver.effectLedger.flush();", ""),
+    ],
+    caughtBy: effects.bodyAfterBarrier,
+  },
+  {
+    name: "the key is another one at every call",
+    mutations: [
+      change(
+        "src/effect-call.ts",
+        "this.key = effectKey([site.thread.thread, place.ns,",
+        "this.key = effectKey([String(Math.random()), place.ns,",
+      ),
+    ],
+    caughtBy: effects.recordedOnce,
+  },
+  {
+    name: "equal calls share one key",
+    mutations: [change("src/effect-call.ts", "attempt.ordinals.set(equal, this.#ordinal + 1);", "")],
+    caughtBy: effects.recordedOnce,
+  },
+  {
+    name: "no intent is stored",
+    mutations: [
+      change(
+        "src/effect-call.ts",
+        'if (policy === "rerun") return this.#runBody(before, attempt, begunAt);',
+        "return this.#runBody(before, attempt, begunAt);",
+      ),
+    ],
+    caughtBy: effects.bodyAfterBarrier,
+  },
+  {
+    name: "a changed input on re-entry runs as a new call",
+    mutations: [change("src/effect-call.ts", "if (unclaimed !== undefined) throw this.#otherInput(unclaimed);", "")],
+    caughtBy: effects.changedInputRefused,
+  },
+  {
+    name: "a changed input under the same key gives the old outcome",
+    mutations: [
+      change("src/effect-call.ts", "if (before.row.digest !== this.#digest) throw this.#otherInput(before);", ""),
+    ],
+    caughtBy: effects.keyedMismatchRefused,
+  },
+  {
+    name: 'a "no" of verify is believed while the owner lives',
+    mutations: [
+      change(
+        "src/effect-call.ts",
+        'if (before !== undefined && (await this.#ledger.maybeRunning(before))) throw inDoubt(before, "It is not run a second time.");',
+        "",
+      ),
+    ],
+    caughtBy: effects.inDoubtWhileAlive,
+  },
+  {
+    name: "an outcome is returned before it is stored",
+    mutations: [
+      change(
+        "src/effect-call.ts",
+        'await this.#write("done", attempt, begunAt, before, outcome);',
+        'void this.#write("done", attempt, begunAt, before, outcome);',
+      ),
+    ],
+    caughtBy: effects.outcomeStoredFirst,
+  },
+  {
+    name: "a refused run goes on",
+    mutations: [change("src/run-state.ts", "if (this.#refused !== undefined) throw this.#refusal();", "")],
+    caughtBy: effects.refusedRunStartsNothing,
+  },
+  {
+    name: "other branches are not looked at",
+    mutations: [change("src/effect-call.ts", "if (elsewhere.length === 0) return undefined;", "return undefined;")],
+    caughtBy: effects.notRepeatedOnFork,
+  },
+  {
+    name: "an error counts as if nothing had happened",
+    mutations: [
+      change("src/effect-call.ts", "const nothing = isGraphBubbleUp(error as Error) ||", "const nothing = true ||"),
+    ],
+    caughtBy: effects.unknownIsNotRepeated,
+  },
+  {
+    name: "special writes do not replace",
+    mutations: [
+      change(
+        "src/backend.ts",
+        "if (op.slot !== undefined) return { row: row(op.slot, op.body), verdict: undefined };",
+        "if (op.slot !== undefined) return { row: stored.some((old) => old.slot === op.slot) ? undefined : row(op.slot, op.body), verdict: undefined };",
+      ),
+    ],
+    caughtBy: state.specialWritesReplace,
+  },
+  {
+    name: "the writes of a deleted thread are left behind",
+    mutations: [
+      change(
+        "checkpointers/memory/state.ts",
+        "    this.#threads.delete(id);\n",
+        "    for (const ns of thread?.namespaces.values() ?? []) { ns.head = undefined; ns.checkpoints.clear(); }\n",
+      ),
+    ],
+    caughtBy: state.deletionLeavesNothing,
+  },
+  {
+    name: "the deletion of a thread is not noticed by its runs",
+    mutations: [change("src/backend.ts", "if (op.era === era) return undefined;", "return undefined;")],
+    caughtBy: state.lateWritesRefused,
+  },
+  {
+    name: "branches share what is known of the newest checkpoint",
+    mutations: [
+      change(
+        "src/known-state.ts",
+        "if (line?.checkpoint === parent) return line.forms;",
+        "if (line !== undefined) return line.forms;",
+      ),
+    ],
+    caughtBy: state.forksReadTheirOwn,
+  },
+  {
+    name: "the latest checkpoint is the one with the greatest id",
+    mutations: [
+      change(
+        "checkpointers/memory/state.ts",
+        "    return this.#namespace(thread, ns)?.head;\n",
+        "    return [...(this.#namespace(thread, ns)?.checkpoints.keys() ?? [])].sort().at(-1);\n",
+      ),
+    ],
+    caughtBy: state.latestIsTheHead,
+  },
+  {
+    name: "values are encoded when they are sent, not when they are put",
+    mutations: [
+      change(
+        "src/checkpointer.ts",
+        "const stored = this.#queuePut(config, place, thread, checkpoint, metadata, split, parent, sink);",
+        "const stored = new Promise((resolve) => setImmediate(resolve)).then(() => this.#queuePut(config, place, thread, checkpoint, metadata, split, parent, sink));",
+      ),
+    ],
+    caughtBy: state.storedAsPut,
+  },
+  {
+    name: "another run's different result is ignored",
+    mutations: [
+      change(
+        "src/backend.ts",
+        "} else if (idx >= 0 && !failed && op.run !== undefined && old.run !== op.run && old.value !== JSON.stringify([channel, value])) {",
+        "} else if (false) {",
+      ),
+    ],
+    caughtBy: state.otherWritesRefused,
+  },
+  {
+    name: "the items of a list are taken for unchanged where there are as many",
+    mutations: [change("src/lists.ts", "while (i < most && items.matches(i, trees[i] as Tree)) i += 1;", "i = most;")],
+    caughtBy: state.editsAreNoticed,
+  },
+];
+
+describe("on an unbroken copy of the library", () => {
+  let good: Library;
+  beforeAll(async () => {
+    good = await mutate();
+  }, 120_000);
+  for (const guarantee of new Set(mutants.map((mutant) => mutant.caughtBy))) {
+    test(guarantee.name, async () => guarantee.check(memorySubject(good)));
+  }
+});
+
+describe("caught:", () => {
+  test.each(mutants)("$name", async ({ mutations, caughtBy }) => {
+    const broken = await mutate(...mutations);
+    const failure = await caughtBy.check(memorySubject(broken)).then(
+      () => undefined,
+      (error: unknown) => error as Error,
+    );
+    expect(failure, `${caughtBy.name}: holds on the mutant`).toBeDefined();
+    // A mutant that does not even run proves nothing.
+    expect(failure).not.toBeInstanceOf(ReferenceError);
+    expect(failure).not.toBeInstanceOf(SyntaxError);
+  });
+});
