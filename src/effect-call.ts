@@ -1,11 +1,12 @@
 /** One call of an effect: finds what is recorded, decides whether the body may run, and records what comes out. */
 
-import { GraphInterrupt, isGraphBubbleUp } from "@langchain/langgraph";
+import { isGraphBubbleUp } from "@langchain/langgraph";
 import type { EffectContext, EffectDefinition } from "./effect.ts";
 import { type EffectLedger, inDoubt, type Outcome } from "./effect-ledger.ts";
 import { digestOf, type EffectContent, effectKey, type StoredEffect } from "./effect-record.ts";
+import { clip, forked, givenUp, settleInterrupt, timedOut, unknownOutcome } from "./effect-refusals.ts";
 import { assertMayStart, barrier, type Site, siteOf } from "./effect-site.ts";
-import { EffectMismatchError, ForkedEffectError, HoldfastError, isHoldfastError } from "./errors.ts";
+import { EffectMismatchError, HoldfastError, isHoldfastError } from "./errors.ts";
 import { channels, type EffectEvent } from "./events.ts";
 import { Lineage } from "./lineage.ts";
 import type { EffectRow, EffectStatus } from "./model.ts";
@@ -374,88 +375,4 @@ function parseInput(name: string, definition: Definition, input: unknown): unkno
       },
     );
   }
-}
-
-function clip(text: string): string {
-  return text.length > 300 ? `${text.slice(0, 300)}… (${text.length} characters)` : text;
-}
-
-function givenUp({ row, record }: StoredEffect): HoldfastError {
-  const reason =
-    record.decision !== undefined && "giveUp" in record.decision.decision ? record.decision.decision.giveUp : "";
-  return new HoldfastError(
-    "EFFECT_GIVEN_UP",
-    `Effect ${row.name} (${row.key}) was given up by ${record.decision?.by ?? "somebody"}: ${reason}`,
-    {
-      details: { key: row.key, name: row.name, by: record.decision?.by, reason },
-    },
-  );
-}
-
-function unknownOutcome({ row, record }: StoredEffect): HoldfastError {
-  return new HoldfastError(
-    "EFFECT_UNKNOWN",
-    `Effect ${row.name} (${row.key}) was begun at ${record.begunAt.toISOString()} (attempt ${row.attempt}) and its outcome is not known; ` +
-      'onUnknown is "fail". Find out what happened and settle it: checkpointer.settle(key, { done: value } | { notDone: true }, { by }).',
-    { cause: record.error, details: { key: row.key, name: row.name, attempt: row.attempt } },
-  );
-}
-
-function timedOut(name: string, key: string, timeoutMs: number): HoldfastError {
-  return new HoldfastError(
-    "EFFECT_TIMEOUT",
-    `Effect ${name} (${key}) did not finish within ${timeoutMs} ms; what it did is not known.`,
-    {
-      details: { name, key, timeoutMs },
-    },
-  );
-}
-
-function forked({ row, record }: StoredEffect): ForkedEffectError {
-  const what =
-    row.status === "done"
-      ? `has the outcome ${clip(JSON.stringify(record.value) ?? "undefined")}`
-      : `is in state ${JSON.stringify(row.status)}`;
-  return new ForkedEffectError(
-    `Effect ${JSON.stringify(row.name)} with the same input was begun at checkpoint ${row.checkpoint} of thread ${JSON.stringify(row.thread)}, which is not part of ` +
-      `this run's lineage (a branch that was left, or an attempt that was abandoned), and ${what}. It was not run again. Ways out: give the effect ` +
-      'a `key` that names the action; `onFork: "reuse"` to take that outcome, or `onFork: "execute"` to run it once more on purpose; ' +
-      `or continue the other branch. Its key is ${row.key}.`,
-    { details: { key: row.key, name: row.name, checkpoint: row.checkpoint, status: row.status, value: record.value } },
-  );
-}
-
-/** What a paused effect shows in `state.tasks[].interrupts`; its id is ours, 32 hex digits, one per attempt. */
-export interface SettleRequest {
-  readonly type: "settle";
-  readonly effect: string;
-  readonly key: string;
-  readonly input: unknown;
-  readonly attempt: number;
-  /** "intent": no outcome was recorded; "failed": the body threw. */
-  readonly status: EffectStatus;
-  readonly error: { readonly name: string; readonly message: string } | null;
-  readonly begunAt: string;
-  readonly question: string;
-}
-
-function settleInterrupt({ row, record }: StoredEffect): GraphInterrupt {
-  const { error } = record;
-  const value: SettleRequest = {
-    type: "settle",
-    effect: row.name,
-    key: row.key,
-    input: record.input,
-    attempt: row.attempt,
-    status: row.status,
-    error:
-      error instanceof Error
-        ? { name: error.name, message: error.message }
-        : error === undefined
-          ? null
-          : { name: "Error", message: String(error) },
-    begunAt: record.begunAt.toISOString(),
-    question: `Did effect ${row.name} happen? Decide with checkpointer.settle(key, { done: value } | { notDone: true } | { giveUp: reason }, { by }).`,
-  };
-  return new GraphInterrupt([{ id: effectKey(["settle", row.key, row.attempt]).slice(0, 32), value }]);
 }

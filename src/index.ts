@@ -50,7 +50,7 @@ export {
   type OnUnknown,
   type Schema,
 } from "./effect.ts";
-export type { SettleRequest } from "./effect-call.ts";
+export type { SettleRequest } from "./effect-refusals.ts";
 export type { Outcome, SettleResult } from "./effect-ledger.ts";
 export type { EffectRecord, RecordedDecision, SettleDecision } from "./effect-record.ts";
 export { stableTaskIds } from "./effect-site.ts";
