@@ -23,7 +23,7 @@ import { type CheckedOptions, checkFile, checkOptions, type SqliteOptions } from
 import { observer, Owner, type Ownership } from "./owners.ts";
 import { Reads } from "./reads.ts";
 import { callBody, type TransactionBody } from "./transaction.ts";
-import { Turns } from "./turns.ts";
+import { type AroundCommit, Turns } from "./turns.ts";
 
 /**
  * Opens or creates a database file. Its log (`-wal`, `-shm`) and a directory of lock files (`-owners`) stand beside it.
@@ -55,6 +55,7 @@ class SqliteBackend implements Backend {
   readonly #committer: Committer;
   readonly #reads: Reads;
   readonly #history: History;
+  readonly #around: AroundCommit;
   #closing: Promise<void> | undefined;
 
   constructor(name: string, db: SqliteDatabase, options: CheckedOptions, owners: Ownership) {
@@ -70,21 +71,26 @@ class SqliteBackend implements Backend {
     this.#owners = owners;
     this.#turns = new Turns(db, name, options.busyTimeoutMs);
     this.#committer = new Committer(db);
+    this.#around = { before: publishInside, after: () => this.#committer.committed() };
     this.#reads = new Reads(db);
     this.#history = new History(db, this.#turns, this.#reads);
   }
 
-  async commit(group: readonly Commit[]): Promise<readonly Verdict[]> {
-    this.#requireWritable();
+  commit(group: readonly Commit[]): Promise<readonly Verdict[]> | readonly Verdict[] {
     let careful = false;
     try {
-      return await this.#turns.write(() => {
+      this.#requireWritable();
+      const answer = this.#turns.write(() => {
         const verdicts = this.#committer.apply(group, careful);
         careful = true;
         return verdicts;
-      }, publishInside);
+      }, this.#around);
+      if (!(answer instanceof Promise)) return answer;
+      return answer.catch((error: unknown) => {
+        throw storageError(this.name, error);
+      });
     } catch (error) {
-      throw storageError(this.name, error);
+      return Promise.reject(storageError(this.name, error));
     }
   }
 
@@ -129,7 +135,7 @@ class SqliteBackend implements Backend {
         const verdict = this.#committer.applyAlone(ops);
         if (verdict !== undefined) throw verdict;
         return value;
-      }, publishInside);
+      }, this.#around);
     } catch (error) {
       throw bodyFailed ? error : storageError(this.name, error);
     }

@@ -43,6 +43,7 @@ export class Committer {
   readonly #rollbackTo: Statement;
   readonly #putCheckpoint: Statement;
   readonly #taskWrites: Statement;
+  readonly #firstWrites: Statement;
   readonly #putWrites: Statement;
   readonly #findList: Statement;
   readonly #insertList: Statement;
@@ -73,6 +74,10 @@ export class Committer {
         from holdfast_history
         where ns_no = ? and checkpoint = ? and task = ?`)
       .raw();
+    this.#firstWrites = db.prepare(/* sql */ `
+      insert into holdfast_history (ns_no, checkpoint, task, slot, path, run, body)
+      values (?, ?, ?, 0, ?, ?, ?)
+      on conflict (ns_no, checkpoint, task, slot) do nothing`);
     this.#putWrites = db.prepare(/* sql */ `
       insert into holdfast_history (ns_no, checkpoint, task, slot, path, run, body)
       values (?, ?, ?, ?, ?, ?, ?)
@@ -114,7 +119,7 @@ export class Committer {
    * {@link AGAIN}: roll back and apply the group carefully.
    */
   apply(group: readonly Commit[], careful: boolean): Verdict[] | typeof AGAIN {
-    this.#threads.forget();
+    this.#threads.begin();
     const verdicts: Verdict[] = [];
     for (const commit of group) {
       if (careful) this.#savepoint.run();
@@ -133,8 +138,13 @@ export class Committer {
 
   /** Applies one commit inside the transaction that is open. Where it is refused the caller must roll back. */
   applyAlone(commit: Commit): Verdict {
-    this.#threads.forget();
+    this.#threads.begin();
     return this.#applyCommit(commit);
+  }
+
+  /** The transaction that was open has been committed. */
+  committed(): void {
+    this.#threads.committed();
   }
 
   #applyCommit(commit: Commit): Verdict {
@@ -202,12 +212,18 @@ export class Committer {
     const nsNo = this.#threads.namespaceNumberOf(thread, op.ns);
     const checkpoint = packId(op.checkpoint);
     const task = packId(op.task);
+    const runOf = op.run === undefined ? null : packId(op.run);
+    // Nearly always this is the task's first call, which nothing can refuse: no look first. Special rows that are there
+    // already stay in front of what this row says of their index.
+    if (op.slot === undefined) {
+      const { changes } = this.#firstWrites.run(nsNo, checkpoint, task, packText(op.path), runOf, storeText(op.body));
+      if (changes > 0) return undefined;
+    }
     const stored = op.slot === undefined ? this.#stored(op, nsNo, checkpoint, task) : [];
     const { row, verdict } = planWrites(op, stored);
     if (verdict !== undefined) return verdict;
     if (row === undefined) return undefined;
-    const run = row.run === undefined ? null : packId(row.run);
-    this.#putWrites.run(nsNo, checkpoint, task, row.slot, packText(row.path), run, storeText(row.body));
+    this.#putWrites.run(nsNo, checkpoint, task, row.slot, packText(row.path), runOf, storeText(row.body));
     return undefined;
   }
 

@@ -9,7 +9,7 @@ import { accessSync, constants, realpathSync, type Stats, statSync } from "node:
 import { dirname, resolve } from "node:path";
 import { HoldfastError } from "holdfast";
 import { openSqlite, type SqliteDatabase } from "../sqlite-driver.ts";
-import { sqliteCode, storageError } from "./failure.ts";
+import { isBusy, sqliteCode, storageError } from "./failure.ts";
 import type { CheckedOptions } from "./options.ts";
 import { foreign, refuseForeign, requireOurs } from "./foreign.ts";
 import { FORMAT, migrate, readFormat } from "./schema.ts";
@@ -85,7 +85,10 @@ function requireWritable(path: string, target: string, what: string): void {
 /** Makes the tables, or brings them up to date, or refuses the file. Throws SQLITE_BUSY without having done anything. */
 function prepareTables(db: SqliteDatabase, path: string, readonly: boolean): void {
   const isOurs = requireOurs(db, path);
-  if (isOurs && !requireSupported(db, path, readonly)) return;
+  if (isOurs && !requireSupported(db, path, readonly)) {
+    if (!readonly) requireWriteAccess(db);
+    return;
+  }
   if (readonly) throw cannotOpen(path, "The file is empty, and the option readonly creates nothing.");
   if (!isOurs && db.pragma("journal_mode", { simple: true }) !== "delete") db.pragma("journal_mode = delete");
   db.exec(isOurs ? "begin immediate" : "begin exclusive");
@@ -119,6 +122,16 @@ function requireSupported(db: SqliteDatabase, path: string, readonly: boolean): 
     );
   }
   return format < FORMAT;
+}
+
+/** SQLite opens a file that it may not write for reading, and says so at the first write only. */
+function requireWriteAccess(db: SqliteDatabase): void {
+  try {
+    db.exec("delete from holdfast_meta where false");
+  } catch (error) {
+    // Somebody is writing: then so may we, later.
+    if (!isBusy(error)) throw error;
+  }
 }
 
 function useWal(db: SqliteDatabase, path: string, readonly: boolean): void {

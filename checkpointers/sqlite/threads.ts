@@ -1,6 +1,7 @@
 /**
- * The numbers of threads and namespaces within one write transaction. What is found is kept until the transaction ends:
- * nobody else writes meanwhile. Between transactions nothing is kept, so nothing another process does can make it stale.
+ * The numbers, eras and heads of threads and namespaces. What was found or written is kept as long as SQLite says, inside
+ * the write transaction, that no other connection has committed since (`data_version`); then nothing can be stale. It is
+ * forgotten whenever a transaction of ours may have been rolled back.
  */
 
 import type { Database, Statement } from "better-sqlite3";
@@ -22,8 +23,14 @@ export interface Namespace {
   head: Packed | null;
 }
 
+/** Threads remembered between transactions. */
+const KNOWN_MAX = 1000;
+
 export class Threads {
   readonly #known = new Map<string, Thread>();
+  readonly #dataVersion: Statement;
+  #version = -1;
+  #committed = false;
   readonly #find: Statement;
   readonly #insert: Statement;
   readonly #rename: Statement;
@@ -33,6 +40,7 @@ export class Threads {
   readonly #delete: readonly Statement[];
 
   constructor(db: Database) {
+    this.#dataVersion = db.prepare("pragma data_version").pluck();
     this.#find = db.prepare("select no, era from holdfast_threads where id = ?").raw();
     this.#insert = db.prepare("insert into holdfast_threads (id, era) values (?, ?)");
     this.#rename = db.prepare("update holdfast_threads set id = ?, era = ? where no = ?");
@@ -57,7 +65,20 @@ export class Threads {
     ].map((sql) => db.prepare(sql));
   }
 
-  /** Forgets what was found. Before each transaction, and after rolling back a part of one. */
+  /** At the beginning of each write transaction. */
+  begin(): void {
+    const version = this.#dataVersion.get() as number;
+    if (version !== this.#version || !this.#committed || this.#known.size > KNOWN_MAX) this.#known.clear();
+    this.#version = version;
+    this.#committed = false;
+  }
+
+  /** The transaction begun last has been committed. */
+  committed(): void {
+    this.#committed = true;
+  }
+
+  /** Forgets what was found: a part of the transaction was rolled back. */
   forget(): void {
     this.#known.clear();
   }

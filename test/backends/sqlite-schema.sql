@@ -1,0 +1,74 @@
+CREATE TABLE holdfast_blobs (
+  thread_no integer not null,
+  hash any not null,
+  data_no integer not null,
+  primary key (thread_no, hash)
+) strict, without rowid;
+CREATE TABLE holdfast_data (
+  no integer primary key,
+  form integer not null,
+  data any not null
+) strict;
+CREATE TABLE holdfast_effects (
+  no integer primary key,
+  key any not null unique,
+  thread_no integer not null,
+  ns text not null,
+  checkpoint any not null,
+  task any not null,
+  name text not null,
+  digest any not null,
+  ordinal integer not null,
+  status text not null,
+  rev integer not null,
+  attempt integer not null,
+  owner any not null,
+  body any not null
+) strict;
+CREATE INDEX holdfast_effects_digest on holdfast_effects (thread_no, digest);
+CREATE INDEX holdfast_effects_task on holdfast_effects (thread_no, task);
+CREATE TABLE holdfast_history (
+  no integer primary key,
+  ns_no integer not null,
+  checkpoint any not null,
+  task any not null,
+  slot integer not null,
+  parent any,
+  source text,
+  path text,
+  run any,
+  body any not null,
+  unique (ns_no, checkpoint, task, slot)
+) strict;
+CREATE TABLE holdfast_items (
+  no integer primary key,
+  list_no integer not null,
+  start integer not null,
+  count integer not null,
+  body any not null,
+  unique (list_no, start)
+) strict;
+CREATE TABLE holdfast_lists (
+  no integer primary key,
+  thread_no integer not null,
+  list any not null,
+  base any,
+  base_length integer,
+  unique (thread_no, list)
+) strict;
+CREATE TABLE holdfast_meta (
+  key text primary key,
+  value any not null
+) strict, without rowid;
+CREATE TABLE holdfast_namespaces (
+  no integer primary key,
+  thread_no integer not null,
+  ns text not null,
+  head any,
+  unique (thread_no, ns)
+) strict;
+CREATE TABLE holdfast_threads (
+  no integer primary key,
+  id any not null unique,
+  era integer not null
+) strict
