@@ -128,26 +128,20 @@ export class Checkpointer extends BaseCheckpointSaver {
       this.#assertOpen();
       const place = placeOf(config);
       const thread = this.#threadOf(config as GraphConfig, place);
-      const saved = {
-        configurable: { thread_id: place.thread, checkpoint_ns: place.ns, checkpoint_id: checkpoint.id },
-      };
       const sink = new BlobCollector(this.#memo);
       const copy = metadata.source === "fork" && this.#runOf(config as GraphConfig) === undefined;
       const split = splitChannels(checkpoint, newVersions as Record<string, string | number>, copy);
       const parent = this.#known.forms(place.thread, place.ns, place.checkpoint, split);
       if (thread !== undefined && parent !== undefined) {
         thread.assertMayWrite();
-        const stored = this.#queuePut(config, place, thread, checkpoint, metadata, split, parent, sink);
-        return stored.then(() => saved);
+        return this.#queuePut(config, place, thread, checkpoint, metadata, split, parent, sink);
       }
       // The parent, or the thread's era, is not known here: capture the values now, look the rest up.
       const captured = split.changed.map(([channel, value, version]) => {
         const tree = this.#serde.toTree(value, sink, () => `channel ${JSON.stringify(channel)}`);
         return [channel, new Captured(tree, isPlainArray(value)), version] as const;
       });
-      return this.#putCold(config, place, thread, checkpoint, metadata, { ...split, changed: captured }, sink).then(
-        () => saved,
-      );
+      return this.#putCold(config, place, thread, checkpoint, metadata, { ...split, changed: captured }, sink);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -187,9 +181,9 @@ export class Checkpointer extends BaseCheckpointSaver {
         ),
       ];
       if (thread === undefined)
-        return this.#eraOf(place.thread).then((now) => this.#queue.enqueue(build(now), { urgent: true }));
+        return this.#eraOf(place.thread).then((now) => this.#queue.enqueue(build(now), undefined, { urgent: true }));
       const sync = durabilityOf(config as GraphConfig) !== "async" || run === undefined;
-      const stored = this.#enqueue(thread, run === undefined ? undefined : thread, build(era), sync);
+      const stored = this.#enqueue(thread, run !== undefined, build(era), undefined, sync);
       // The run has gone on to the tasks of its last checkpoint: the put before it need not be waited for.
       if (this.#queue.waiting < MAX_WAITING) thread.release(place.ns);
       return stored;
@@ -208,7 +202,7 @@ export class Checkpointer extends BaseCheckpointSaver {
     const { thread } = placeOf({ configurable: { thread_id: threadId } });
     this.#known.drop(thread);
     this.#outsideRuns.delete(thread);
-    await this.#queue.enqueue([{ kind: "deleteThread", thread }], { urgent: true });
+    await this.#queue.enqueue([{ kind: "deleteThread", thread }], undefined, { urgent: true });
     this.#known.drop(thread);
   }
 
@@ -319,7 +313,7 @@ export class Checkpointer extends BaseCheckpointSaver {
     split: ChannelSplit,
     parent: Forms,
     sink: BlobCollector,
-  ): Promise<void> {
+  ): Promise<RunnableConfig> {
     const forms = new Map<string, Form>();
     const ops: Op[] = [];
     for (const [channel, value, version] of split.changed) {
@@ -363,13 +357,20 @@ export class Checkpointer extends BaseCheckpointSaver {
     });
     this.#known.put(place.thread, place.ns, checkpoint.id, forms);
     const sync = !inRun || durabilityOf(config as GraphConfig) !== "async";
-    let stored = this.#enqueue(thread, inRun ? thread : undefined, ops, sync);
-    if (this.journal !== undefined && place.ns === "" && place.checkpoint === undefined) {
-      stored = stored.then(() => this.journal?.created(place.thread, thread.era));
-    }
+    const begins = this.journal !== undefined && place.ns === "" && place.checkpoint === undefined;
+    const onQueued = sync || begins ? undefined : (release: () => void) => thread.early(place.ns, release);
+    const saved: RunnableConfig = {
+      configurable: { thread_id: place.thread, checkpoint_ns: place.ns, checkpoint_id: checkpoint.id },
+    };
+    const stored = this.#enqueue(thread, inRun, ops, saved, sync, onQueued);
     thread.know(place.ns, checkpoint.id);
     if (place.ns === "" && metadata.source === "loop") thread.complete(place.checkpoint);
-    return sync ? stored : thread.early(place.ns, stored);
+    return begins ? stored.then(() => this.#journalCreated(place.thread, thread.era, saved)) : stored;
+  }
+
+  async #journalCreated(thread: string, era: number, saved: RunnableConfig): Promise<RunnableConfig> {
+    await this.journal?.created(thread, era);
+    return saved;
   }
 
   /** Raw puts (no run, nothing loaded, LangGraph's own "loop") are exempt: tools and the public suite make them. */
@@ -414,14 +415,14 @@ export class Checkpointer extends BaseCheckpointSaver {
     metadata: CheckpointMetadata,
     split: ChannelSplit,
     sink: BlobCollector,
-  ): Promise<void> {
+  ): Promise<RunnableConfig> {
     const copy = structuredClone({ ...checkpoint, channel_values: {} });
     const meta = { ...metadata };
     if (this.#queue.waiting > 0) await this.#queue.flush();
     const writer = thread ?? new RunThread(place.thread, await this.#eraOf(place.thread));
     writer.assertMayWrite();
     const parent = await this.#known.fetchForms(place.thread, place.ns, place.checkpoint);
-    await this.#queuePut(config, place, writer, copy, meta, split, parent, sink);
+    return this.#queuePut(config, place, writer, copy, meta, split, parent, sink);
   }
 
   /** A task that wrote back a whole stored list, grown: the write refers to the list, and so will the channel. */
@@ -445,12 +446,23 @@ export class Checkpointer extends BaseCheckpointSaver {
     return listReference(plan.known.list, plan.known.length);
   }
 
-  #enqueue(thread: RunThread, chain: RunThread | undefined, ops: readonly Op[], urgent: boolean): Promise<void> {
-    const stored = this.#queue.enqueue(ops, { chain, urgent, guard: () => thread.refused });
-    return stored.catch((error: unknown) => {
-      this.#known.drop(thread.thread);
-      if (chain !== undefined && isHoldfastError(error)) thread.refuse(error);
-      throw error;
+  #enqueue<T>(
+    thread: RunThread,
+    inRun: boolean,
+    ops: readonly Op[],
+    value: T,
+    urgent: boolean,
+    onQueued?: (release: () => void) => void,
+  ): Promise<T> {
+    return this.#queue.enqueue(ops, value, {
+      chain: inRun ? thread : undefined,
+      urgent,
+      guard: thread,
+      onQueued,
+      onFailure: (error) => {
+        this.#known.drop(thread.thread);
+        if (inRun && isHoldfastError(error)) thread.refuse(error);
+      },
     });
   }
 }

@@ -10,7 +10,7 @@
  * - Q3 A promise returned by `enqueue` settles only when its commit is durable, or refused, or failed.
  */
 
-import { type Backend, type Op, closedError } from "./backend.ts";
+import { type Backend, closedError, type Op, type Verdict } from "./backend.ts";
 import { HoldfastError, isHoldfastError } from "./errors.ts";
 import { type CommitEvent, channels } from "./events.ts";
 
@@ -18,18 +18,33 @@ import { type CommitEvent, channels } from "./events.ts";
 export const MAX_WAITING = 32;
 const MAX_AGE_MS = 25;
 
+/** Whoever may have lost the right to write since it queued. */
+interface Guard {
+  readonly refused: HoldfastError | undefined;
+}
+
+/** Who is told what became of a commit. */
+interface Settler {
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
 interface Waiting {
   readonly ops: Op[];
   /** Asked right before sending: a run that was refused meanwhile sends nothing more. */
-  readonly guard: (() => HoldfastError | undefined) | undefined;
-  readonly done: { resolve: () => void; reject: (error: unknown) => void }[];
+  readonly guard: Guard | undefined;
+  readonly done: Settler[];
 }
 
 export interface EnqueueOptions {
   /** Commits with the same chain that wait together become one. */
   readonly chain?: object | undefined;
   readonly urgent?: boolean;
-  readonly guard?: () => HoldfastError | undefined;
+  readonly guard?: Guard | undefined;
+  /** Called before the promise rejects. */
+  readonly onFailure?: ((error: unknown) => void) | undefined;
+  /** Is given a function that resolves the promise before the commit is durable; a later failure then goes to `onFailure` alone. */
+  readonly onQueued?: ((release: () => void) => void) | undefined;
 }
 
 export class CommitQueue {
@@ -38,7 +53,9 @@ export class CommitQueue {
   #chains = new Map<object, Waiting>();
   #count = 0;
   #oldest = 0;
-  #sending: Promise<void> | undefined;
+  #sending = false;
+  /** Called when the group under way has been answered. */
+  #answered: (() => void)[] = [];
   #scheduled = false;
   #urgent = false;
   #countAtLastTurn = -1;
@@ -54,22 +71,31 @@ export class CommitQueue {
     return this.#count;
   }
 
-  /** Queues one commit. Resolves when it is durable; rejects with the verdict that refused it or with what failed. */
-  enqueue(ops: readonly Op[], options: EnqueueOptions = {}): Promise<void> {
+  /** Queues one commit. Resolves with `value` when it is durable; rejects with the verdict that refused it or with what failed. */
+  enqueue<T>(ops: readonly Op[], value: T, options: EnqueueOptions = {}): Promise<T> {
     if (this.#closed) return Promise.reject(closedError(this.#backend.name));
-    let entry = options.chain === undefined ? undefined : this.#chains.get(options.chain);
+    const { chain, guard, onFailure } = options;
+    let entry = chain === undefined ? undefined : this.#chains.get(chain);
     if (entry === undefined) {
-      entry = { ops: [...ops], guard: options.guard, done: [] };
+      entry = { ops: [...ops], guard, done: [] };
       this.#waiting.push(entry);
-      if (options.chain !== undefined) this.#chains.set(options.chain, entry);
+      if (chain !== undefined) this.#chains.set(chain, entry);
     } else {
       for (const op of ops) entry.ops.push(op);
     }
     if (this.#count === 0) this.#oldest = performance.now();
     this.#count += 1;
     const { done } = entry;
-    const settled = new Promise<void>((resolve, reject) => {
-      done.push({ resolve, reject });
+    const settled = new Promise<T>((resolve, reject) => {
+      const release = () => resolve(value);
+      done.push({
+        resolve: release,
+        reject: (error) => {
+          onFailure?.(error);
+          reject(error);
+        },
+      });
+      options.onQueued?.(release);
     });
     if (options.urgent === true) this.#urgent = true;
     if (this.#count >= MAX_WAITING || performance.now() - this.#oldest > MAX_AGE_MS) this.#send();
@@ -78,20 +104,17 @@ export class CommitQueue {
   }
 
   /** Resolves when everything queued before the call is durable, refused or failed. Never rejects. */
-  async flush(): Promise<void> {
-    while (this.#waiting.length > 0 || this.#sending !== undefined) {
-      this.#urgent = true;
-      if (this.#sending === undefined) this.#schedule();
-      const last = this.#waiting.at(-1);
-      if (last === undefined) {
-        await this.#sending;
-        return;
-      }
-      await new Promise<void>((resolve) => {
-        last.done.push({ resolve, reject: () => resolve() });
-      });
-      return;
+  flush(): Promise<void> {
+    const last = this.#waiting.at(-1);
+    if (last === undefined) {
+      if (!this.#sending) return Promise.resolve();
+      return new Promise((resolve) => this.#answered.push(resolve));
     }
+    this.#urgent = true;
+    this.#schedule();
+    return new Promise((resolve) => {
+      last.done.push({ resolve, reject: () => resolve() });
+    });
   }
 
   /** Sends what waits, then refuses everything else. */
@@ -105,7 +128,7 @@ export class CommitQueue {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      if (this.#waiting.length === 0 || this.#sending !== undefined) return;
+      if (this.#waiting.length === 0 || this.#sending) return;
       // Without urgency: as long as every turn brings new commits, let them gather; a quiet turn sends.
       if (!this.#urgent && this.#count !== this.#countAtLastTurn && performance.now() - this.#oldest <= MAX_AGE_MS) {
         this.#countAtLastTurn = this.#count;
@@ -117,60 +140,69 @@ export class CommitQueue {
   }
 
   #send(): void {
-    if (this.#sending !== undefined) return;
-    this.#sending = this.#sendGroup().finally(() => {
-      this.#sending = undefined;
-      if (this.#waiting.length === 0) return;
-      if (this.#count >= MAX_WAITING) this.#send();
-      else this.#schedule();
-    });
-  }
-
-  async #sendGroup(): Promise<void> {
+    if (this.#sending) return;
     const group: Waiting[] = [];
-    let settledCount = 0;
     for (const entry of this.#waiting) {
-      const refusal = entry.guard?.();
+      const refusal = entry.guard?.refused;
       if (refusal === undefined) group.push(entry);
-      else {
-        settledCount += entry.done.length;
-        for (const { reject } of entry.done) reject(refusal);
-      }
+      else for (const { reject } of entry.done) reject(refusal);
     }
+    const counted = this.#count;
     this.#waiting = [];
     this.#chains = new Map();
     this.#urgent = false;
     this.#countAtLastTurn = -1;
-    // Waiters added by flush() are not commits of their own.
-    const counted = this.#count;
-    if (group.length > 0) await this.#commit(group);
-    else if (settledCount === 0) return;
-    this.#count -= counted;
-    this.#oldest = performance.now();
+    this.#sending = true;
+    if (group.length > 0) this.#commit(group, counted);
+    else this.#ended(counted);
   }
 
-  async #commit(group: readonly Waiting[]): Promise<void> {
+  #commit(group: readonly Waiting[], counted: number): void {
     this.#groups += 1;
     const observed = channels.commitBefore.hasSubscribers || channels.commitAfter.hasSubscribers;
     const event = observed ? describe(group, this.#groups) : undefined;
     if (event !== undefined) channels.commitBefore.publish(event);
     const start = performance.now();
-    try {
-      const verdicts = await this.#backend.commit(group.map((entry) => entry.ops));
-      let refused = 0;
+    const accepted = (verdicts: readonly Verdict[]): void => {
       if (event !== undefined) {
-        for (const verdict of verdicts) if (verdict !== undefined) refused += 1;
+        const refused = verdicts.filter((verdict) => verdict !== undefined).length;
         channels.commitAfter.publish({ ...event, durationMs: performance.now() - start, refused });
       }
-      group.forEach((entry, i) => {
+      for (const [i, entry] of group.entries()) {
         const verdict = verdicts[i];
         for (const { resolve, reject } of entry.done) verdict === undefined ? resolve() : reject(verdict);
-      });
-    } catch (cause) {
+      }
+      this.#ended(counted);
+    };
+    const failed = (cause: unknown): void => {
       const error = isHoldfastError(cause) ? cause : storageError(this.#backend.name, cause);
       if (event !== undefined) channels.commitAfter.publish({ ...event, durationMs: performance.now() - start, error });
       for (const entry of group) for (const { reject } of entry.done) reject(error);
+      this.#ended(counted);
+    };
+    let answer: Promise<readonly Verdict[]> | readonly Verdict[];
+    try {
+      answer = this.#backend.commit(group.map((entry) => entry.ops));
+    } catch (cause) {
+      failed(cause);
+      return;
     }
+    if ("then" in answer) answer.then(accepted, failed);
+    else accepted(answer);
+  }
+
+  #ended(counted: number): void {
+    this.#sending = false;
+    this.#count -= counted;
+    this.#oldest = performance.now();
+    const answered = this.#answered;
+    if (answered.length > 0) {
+      this.#answered = [];
+      for (const resolve of answered) resolve();
+    }
+    if (this.#waiting.length === 0) return;
+    if (this.#count >= MAX_WAITING) this.#send();
+    else this.#schedule();
   }
 }
 

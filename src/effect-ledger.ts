@@ -100,7 +100,7 @@ export class EffectLedger {
   ): Promise<StoredEffect> {
     const body = effectBody(this.serde, content, blobs);
     const stored: EffectRow = { ...row, rev: (before?.rev ?? 0) + 1, body };
-    await this.#queue.enqueue(effectOps(stored, era, before?.rev ?? null, blobs), { urgent: true });
+    await this.#queue.enqueue(effectOps(stored, era, before?.rev ?? null, blobs), undefined, { urgent: true });
     const read = await this.#fresh(stored, content, blobs);
     await this.#journal?.effect(read.record);
     return read;

@@ -73,17 +73,15 @@ export class RunThread {
   }
 
   /**
-   * A put's promise in async durability: settles when it is durable, or earlier, when {@link release} says that the run
-   * has gone on. So the engine, which begins a put only when the one before it has settled, can queue many for one fsync,
-   * and the last put of a run settles only when it is durable.
+   * A put in async durability: its promise settles when it is durable, or earlier, by `release`, when the run has gone on.
+   * So the engine, which begins a put only when the one before it has settled, can queue many for one fsync, and the last
+   * put of a run settles only when it is durable.
    */
-  early(ns: string, stored: Promise<void>): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#early.set(ns, resolve);
-      stored.then(resolve, reject);
-    });
+  early(ns: string, release: () => void): void {
+    this.#early.set(ns, release);
   }
 
+  /** The run has gone on to the tasks of the namespace's last checkpoint. */
   release(ns: string): void {
     this.#early.get(ns)?.();
     this.#early.delete(ns);

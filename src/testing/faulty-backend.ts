@@ -70,7 +70,7 @@ export class FaultyBackend implements Backend {
   }
 
   commit(group: readonly Commit[]): Promise<readonly Verdict[]> {
-    return this.#faulty(() => this.#backend.commit(group));
+    return this.#faulty(async () => this.#backend.commit(group));
   }
 
   load(thread: string, ns: string, id: string | undefined): Promise<Loaded> {

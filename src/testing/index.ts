@@ -4,7 +4,7 @@
  * Programs under the crash matrix import this file too, outside of any test runner: nothing here may load one.
  */
 
-export { type Violation, type ViolationKind } from "./crash-checks.ts";
+export type { Violation, ViolationKind } from "./crash-checks.ts";
 export { type CrashEnd, type CrashMatrixOptions, type CrashProgress, crashMatrix } from "./crash-matrix.ts";
 export { CrashMatrixError, type CrashReport } from "./crash-report.ts";
 export { faultPoint, watchFaultPoints } from "./fault-points.ts";

@@ -34,8 +34,8 @@ export const openerCases: readonly BackendCase[] = [
       await accept(backend, checkpoint("1"));
       await Promise.all([backend.close(), backend.close()]);
       await backend.close();
-      await rejectsWith("CLOSED", backend.commit([[checkpoint("2")]]));
-      await rejectsWith("CLOSED", backend.commit([]));
+      await rejectsWith("CLOSED", Promise.resolve(backend.commit([[checkpoint("2")]])));
+      await rejectsWith("CLOSED", Promise.resolve(backend.commit([])));
       await rejectsWith("CLOSED", backend.load("t", "", undefined));
       await rejectsWith("CLOSED", rows.collect(backend.checkpoints({})));
       await rejectsWith("CLOSED", rows.collect(backend.ancestors("t", "", "1")));
