@@ -121,7 +121,7 @@ describe("whatever commit fails, in whatever way, nothing is lost, no effect rep
     ["sqlite", sqliteScenario],
   ] as const) {
     for (const durability of ["sync", "async"] as const) {
-      test(`${name}, ${durability} durability`, async () => {
+      test(`${name}, ${durability} durability`, { timeout: 300_000 }, async () => {
         const { byMode } = await faultSweep({
           scenario: () => scenario(durability),
           print: () => {},

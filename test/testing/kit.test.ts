@@ -2,9 +2,12 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CrashMatrixError, type CrashMatrixOptions, type CrashReport, crashMatrix } from "holdfast/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 
 const toy = new URL("../../dist/test/testing/programs/toy.js", import.meta.url);
+
+// Processes are started by the dozen; a busy machine takes its time.
+vi.setConfig({ testTimeout: 600_000 });
 
 /** Directories that a failing matrix leaves behind end up here. */
 let temporary: string;

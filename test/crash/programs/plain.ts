@@ -1,9 +1,16 @@
-/** Five nodes in a row, three of them with an effect, and a text long enough to be stored apart. */
+/**
+ * Five nodes in a row, three of them with an effect, and a text long enough to be stored apart. With a third argument,
+ * "unrecorded", the same nodes act without `effect`.
+ */
 
 import { Annotation, END, START, StateGraph } from "@langchain/langgraph";
 import { nodeStarted } from "holdfast/testing";
 import { durability, main } from "./play.ts";
-import { send, sendAgain } from "./world.ts";
+import { send, sendAgain, sendUnrecorded } from "./world.ts";
+
+const unrecorded = process.argv[4] === "unrecorded";
+const act = unrecorded ? sendUnrecorded : send;
+const actAgain = unrecorded ? sendUnrecorded : sendAgain;
 
 const State = Annotation.Root({
   log: Annotation<string[]>({ reducer: (a, b) => [...a, ...b], default: () => [] }),
@@ -23,7 +30,7 @@ await main((checkpointer) => ({
     })
     .addNode("charge", async () => {
       await began("charge", 2);
-      return { log: [await send({ what: "charge" })] };
+      return { log: [await act({ what: "charge" })] };
     })
     .addNode("think", async ({ text }) => {
       await began("think", 3);
@@ -31,11 +38,11 @@ await main((checkpointer) => ({
     })
     .addNode("mail", async () => {
       await began("mail", 4);
-      return { log: [await sendAgain({ what: "mail" })] };
+      return { log: [await actAgain({ what: "mail" })] };
     })
     .addNode("file", async () => {
       await began("file", 5);
-      return { log: [await send({ what: "file" })] };
+      return { log: [await act({ what: "file" })] };
     })
     .addEdge(START, "plan")
     .addEdge("plan", "charge")

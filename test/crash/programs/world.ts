@@ -50,3 +50,9 @@ export const sendThirdTime = effect("send-third-time", {
   verify: async ({ what }, { idempotencyKey }) =>
     (await counted(what, idempotencyKey)) > 0 ? receipt(what) : undefined,
 });
+
+/** What a program without `effect` does: it acts, and nobody records that. */
+export const sendUnrecorded = async ({ what }: { readonly what: string }): Promise<string> => {
+  await count(what);
+  return receipt(what);
+};
