@@ -72,22 +72,34 @@ export function currentTask(config: GraphConfig | undefined = ambientConfig()): 
   const configurable = config?.configurable;
   const task = configurable?.["__pregel_task_id"];
   if (config === undefined || configurable === undefined || typeof task !== "string") return undefined;
-  const taskNs = configurable["checkpoint_ns"];
-  if (typeof taskNs !== "string") return undefined;
-  const cut = taskNs.lastIndexOf("|");
-  const ns = cut < 0 ? "" : taskNs.slice(0, cut);
-  const map = (configurable["checkpoint_map"] ?? {}) as Record<string, string>;
+  const graphs = graphsAround(configurable["checkpoint_map"] as Readonly<Record<string, string>> | undefined);
+  const [ns, checkpoint] = [...graphs].at(-1) ?? ["", ""];
   return {
     config,
     saver: configurable["__pregel_checkpointer"],
     thread: configurable["thread_id"] === undefined ? undefined : String(configurable["thread_id"]),
     task,
     ns,
-    checkpoint: map[ns] ?? "",
-    checkpoints: new Map(Object.entries(map)),
+    checkpoint,
+    checkpoints: graphs,
     scratchpad: configurable["__pregel_scratchpad"] as Scratchpad | undefined,
     signal: config.signal,
   };
+}
+
+/**
+ * The graphs around a task, outermost first. Inner `task()` calls and error handlers belong to the graph of their
+ * caller: LangGraph lists them under a namespace of their own with the same checkpoint, which is never stored.
+ */
+function graphsAround(map: Readonly<Record<string, string>> = {}): Map<string, string> {
+  const graphs = new Map<string, string>();
+  let outer: string | undefined;
+  for (const [ns, checkpoint] of Object.entries(map).sort(([a], [b]) => a.length - b.length)) {
+    if (checkpoint === outer) continue;
+    graphs.set(ns, checkpoint);
+    outer = checkpoint;
+  }
+  return graphs;
 }
 
 /** A run's durability as its saver calls carry it. LangGraph's default is "async". */
