@@ -20,6 +20,8 @@ const other = (value: unknown): unknown => (value === "edited" ? "edited again" 
 function* arrayEdits(value: unknown[], place: string): Generator<Edit> {
   for (let i = 0; i < value.length; i++) {
     yield { place: `${place}[${i}] =`, apply: () => void value.fill(other(value[i]), i, i + 1) };
+    // A hole reads as undefined and is not: the value has no such key.
+    if (i in value) yield { place: `delete ${place}[${i}]`, apply: () => void delete value[i] };
     yield* edits(value[i], `${place}[${i}]`);
   }
   yield { place: `${place}.push`, apply: () => void value.push(undefined) };
