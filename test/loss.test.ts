@@ -1,0 +1,70 @@
+/**
+ * What a kill takes: the README's table, one test a cell. A power cut is another matter: what survives it is SQLite's and
+ * the disk's promise, and no test on a running machine can show it.
+ */
+
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { run } from "holdfast";
+import { describe, expect, test } from "vitest";
+import { config, counting, type Durability, FINISHED, input, STEPS, stores } from "./loss/program.ts";
+
+const program = fileURLToPath(new URL("../dist/test/loss/program.js", import.meta.url));
+/** Commits that async durability may hold back; a superstep of one task has one or two. */
+const HELD_BACK_MAX = 32;
+
+/** Kills the program in superstep 151 and looks at what is stored; then goes on to the end. */
+async function stored(store: string, durability: Durability, turns = true): Promise<number | undefined> {
+  const directory = mkdtempSync(join(tmpdir(), "holdfast-loss-"));
+  try {
+    const path = join(directory, "state");
+    const child = spawnSync(process.execPath, [program, store, durability, turns ? "turns" : "none", path], {
+      encoding: "utf8",
+    });
+    expect([child.signal, child.stderr]).toEqual(["SIGKILL", ""]);
+    const checkpointer = await (stores[store] as (path: string) => ReturnType<(typeof stores)[string]>)(path);
+    const app = counting(checkpointer, false, false);
+    const { values } = await app.getState(config(durability));
+    const result = await run(app, input, config(durability));
+    expect([result.status, result.values["n"]]).toEqual(["finished", STEPS]);
+    await checkpointer.close();
+    return values.n;
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+describe.each(Object.keys(stores))("%s", (store) => {
+  test("sync durability: a kill takes no finished step", async () => {
+    expect(await stored(store, "sync")).toBe(FINISHED);
+  });
+
+  // SQLite stores within the turn of the event loop. JSONL's writes need turns of their own, and LangGraph's engine does not
+  // wait for them: how far it gets meanwhile depends on the disk.
+  if (store.startsWith("sqlite")) {
+    test.each([
+      ["nodes that wait for something", true],
+      ["nodes that never give the event loop a turn", false],
+    ])(
+      `async durability, %s: a kill takes at most the steps of the last ${HELD_BACK_MAX} commits`,
+      async (_nodes, turns) => {
+        const n = (await stored(store, "async", turns)) as number;
+        expect(n).toBeLessThanOrEqual(FINISHED);
+        expect(n).toBeGreaterThanOrEqual(FINISHED - HELD_BACK_MAX);
+      },
+    );
+  } else {
+    test("async durability: a kill takes the last steps, and leaves a whole earlier state", async () => {
+      const n = await stored(store, "async");
+      expect(n).toBeGreaterThanOrEqual(0);
+      expect(n).toBeLessThanOrEqual(FINISHED);
+    });
+  }
+
+  test("exit durability: a kill takes the whole run", async () => {
+    expect(await stored(store, "exit")).toBeUndefined();
+  });
+});
