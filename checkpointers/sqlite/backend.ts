@@ -23,7 +23,7 @@ import { type CheckedOptions, checkFile, checkOptions, type SqliteOptions } from
 import { observer, Owner, type Ownership } from "./owners.ts";
 import { Reads } from "./reads.ts";
 import { callBody, type TransactionBody } from "./transaction.ts";
-import { type AroundCommit, Turns } from "./turns.ts";
+import { type AroundCommit, Turns, untilFree } from "./turns.ts";
 
 /**
  * Opens or creates a database file. Its log (`-wal`, `-shm`) and a directory of lock files (`-owners`) stand beside it.
@@ -35,12 +35,16 @@ export async function sqliteBackend(file: string, options: SqliteOptions = {}): 
   checkFile(file);
   const checked = checkOptions(options);
   const { db, path } = await openDatabase(file, checked);
+  let owners: Ownership | undefined;
   try {
-    const owners = checked.readonly ? observer(path) : await Owner.register(path);
-    return new SqliteBackend(`sqlite:${file}`, db, checked, owners);
+    const ownership = checked.readonly ? observer(path) : await Owner.register(path);
+    owners = ownership;
+    // Preparing statements reads the schema, and so may have to wait.
+    return await untilFree(path, checked.busyTimeoutMs, () => new SqliteBackend(`sqlite:${file}`, db, checked, ownership));
   } catch (error) {
     db.close();
-    throw error;
+    owners?.release();
+    throw storageError(path, error);
   }
 }
 

@@ -30,7 +30,8 @@ export async function openDatabase(file: string, options: CheckedOptions): Promi
     if (hasContent(path, readonly)) await untilFree(path, busyTimeoutMs, () => refuseForeign(path));
     const opened = openSqlite(path, { readonly, timeout: 0 });
     db = opened;
-    opened.pragma(`synchronous = ${options.synchronous}`);
+    // Everything that looks into the file may find it locked, this pragma too: it reads the schema.
+    await untilFree(path, busyTimeoutMs, () => opened.pragma(`synchronous = ${options.synchronous}`));
     await untilFree(path, busyTimeoutMs, () => prepareTables(opened, path, readonly));
     await untilFree(path, busyTimeoutMs, () => useWal(opened, path, readonly));
     return { db, path: realpathSync(path) };
