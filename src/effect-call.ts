@@ -4,7 +4,7 @@ import { isGraphBubbleUp } from "@langchain/langgraph";
 import type { EffectContext, EffectDefinition } from "./effect.ts";
 import { type EffectLedger, inDoubt, type Outcome } from "./effect-ledger.ts";
 import { digestOf, type EffectContent, effectKey, type StoredEffect } from "./effect-record.ts";
-import { clip, forked, givenUp, settleInterrupt, timedOut, unknownOutcome } from "./effect-refusals.ts";
+import { callsItself, clip, forked, givenUp, settleInterrupt, timedOut, unknownOutcome } from "./effect-refusals.ts";
 import { assertMayStart, barrier, type Site, siteOf } from "./effect-site.ts";
 import { EffectMismatchError, HoldfastError, isHoldfastError } from "./errors.ts";
 import { channels, type EffectEvent } from "./events.ts";
@@ -83,13 +83,23 @@ export class EffectCall {
   }
 
   shared(execute: () => Promise<Outcome>): Promise<Outcome> {
-    const running = this.#ledger.running.get(this.key);
-    if (running !== undefined) return running.then((outcome) => ({ ...outcome, cached: true }));
-    const promise = execute().finally(() => {
-      if (this.#ledger.running.get(this.key) === promise) this.#ledger.running.delete(this.key);
-    });
-    this.#ledger.running.set(this.key, promise);
-    return promise;
+    const { around, running } = this.#ledger;
+    if (around.getStore()?.includes(this.key)) return Promise.reject(callsItself(this.name, this.key));
+    const other = running.get(this.key);
+    if (other !== undefined) {
+      if (other.digest === this.#digest) return other.outcome.then((outcome) => ({ ...outcome, cached: true }));
+      // Under a given key, with another input: what the other call leaves on record decides (E2).
+      const after = () => this.shared(execute);
+      return other.outcome.then(after, after);
+    }
+    const call = {
+      digest: this.#digest,
+      outcome: execute().finally(() => {
+        if (running.get(this.key) === call) running.delete(this.key);
+      }),
+    };
+    running.set(this.key, call);
+    return call.outcome;
   }
 
   /** What is recorded for this call, after the barrier; an outcome, or what the body must be told. */
@@ -224,13 +234,14 @@ export class EffectCall {
     const timer = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
     const signals = [this.site.place.signal, timer].filter((signal) => signal !== undefined);
     channels.effectBefore.publish(event);
-    const body = (async () => {
+    const { around } = this.#ledger;
+    const body = around.run([...(around.getStore() ?? []), this.key], async () => {
       try {
         return await this.definition.run(this.input, this.#context(event.attempt, AbortSignal.any(signals)));
       } finally {
         channels.effectAfter.publish(event);
       }
-    })();
+    });
     if (timer === undefined) return body;
     const late = new Promise<never>((_, reject) => {
       timer.addEventListener("abort", () => reject(timedOut(this.name, this.key, timeoutMs as number)), { once: true });

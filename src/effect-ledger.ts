@@ -6,6 +6,7 @@
  *   given up on after a timeout and may still act.
  */
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { Backend, EffectQuery } from "./backend.ts";
 import type { CommitQueue } from "./commit-queue.ts";
 import {
@@ -38,11 +39,19 @@ export interface Outcome<T = unknown> {
   readonly idempotencyKey: string;
 }
 
+/** A call under way, with the digest of its input. */
+export interface RunningCall {
+  readonly outcome: Promise<Outcome>;
+  readonly digest: string;
+}
+
 export class EffectLedger {
   readonly backend: Backend;
   readonly serde: Serde;
   /** Calls under way, by key. */
-  readonly running = new Map<string, Promise<Outcome>>();
+  readonly running = new Map<string, RunningCall>();
+  /** Keys of the bodies around the running code, outermost first. */
+  readonly around = new AsyncLocalStorage<readonly string[]>();
   /** Bodies that went on after their timeout, by key. */
   readonly overdue = new Map<string, Promise<unknown>>();
   readonly #queue: CommitQueue;

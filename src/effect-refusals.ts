@@ -10,6 +10,15 @@ export function clip(text: string): string {
   return text.length > 300 ? `${text.slice(0, 300)}… (${text.length} characters)` : text;
 }
 
+export function callsItself(name: string, key: string): HoldfastError {
+  return new HoldfastError(
+    "INVALID_ARGUMENT",
+    `Effect ${JSON.stringify(name)} was called with key ${key} inside its own body and would wait for itself. ` +
+      "Call another effect there, or give the inner call another key.",
+    { details: { name, key } },
+  );
+}
+
 export function givenUp({ row, record }: StoredEffect): HoldfastError {
   const reason =
     record.decision !== undefined && "giveUp" in record.decision.decision ? record.decision.decision.giveUp : "";

@@ -69,7 +69,7 @@ test("an effect whose body threw is unknown, waits for a person, and the first d
   const state = await app.getState(at("t"));
   const question = state.tasks[0]?.interrupts[0];
   expect(question?.id).toMatch(/^[0-9a-f]{32}$/);
-  const { key } = question?.value as { key: string };
+  const { key } = (question?.value ?? {}) as { key: string };
   expect(await saver.settle(key, { done: "sent" }, { by: "eve" })).toMatchObject({ replayed: false });
   expect(await saver.settle(key, { done: "sent" }, { by: "bob" })).toMatchObject({
     replayed: true,

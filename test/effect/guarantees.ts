@@ -255,7 +255,11 @@ export const unknownIsNotRepeated: Guarantee = {
     await expect(library.run(app, { n: 1 }, at("t"))).rejects.toThrow("socket closed");
     const parked = await library.run(app, null, at("t"));
     expect(parked).toMatchObject({ status: "parked", waits: [{ kind: "settle" }] });
-    await saver.settle((parked.waits.at(0)?.value as never as { key: string } | undefined)?.key ?? "", { done: "sent" }, { by: "eve" });
+    await saver.settle(
+      (parked.waits.at(0)?.value as never as { key: string } | undefined)?.key ?? "",
+      { done: "sent" },
+      { by: "eve" },
+    );
     expect(await library.run(app, null, at("t"))).toMatchObject({ status: "finished", values: { log: ["sent"] } });
     expect(bodies).toBe(1);
   },

@@ -3,7 +3,17 @@
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { RunnableLambda } from "@langchain/core/runnables";
 import { tool } from "@langchain/core/tools";
-import { Command, entrypoint, interrupt, MemorySaver, MessagesAnnotation, Send, START, StateGraph, task } from "@langchain/langgraph";
+import {
+  Command,
+  entrypoint,
+  interrupt,
+  MemorySaver,
+  MessagesAnnotation,
+  Send,
+  START,
+  StateGraph,
+  task,
+} from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
 import { type Checkpointer, effect } from "holdfast";
 import { memory } from "holdfast/checkpointers/memory";
@@ -36,7 +46,8 @@ interface Place {
   build(saver: Checkpointer, parts: ReturnType<typeof charge>): Runnable;
 }
 
-const call = (id: string) => new AIMessage({ id: `ai ${id}`, content: "", tool_calls: [{ id, name: "pay", args: { to: "eve" } }] });
+const call = (id: string) =>
+  new AIMessage({ id: `ai ${id}`, content: "", tool_calls: [{ id, name: "pay", args: { to: "eve" } }] });
 
 const payTool = ({ pay, later }: ReturnType<typeof charge>) =>
   tool(
@@ -101,7 +112,8 @@ const places: readonly Place[] = [
   },
   {
     name: "a subgraph that is a node",
-    build: (saver, parts) => new StateGraph(State).addNode("sub", subgraph(parts)).addEdge(START, "sub").compile({ checkpointer: saver }),
+    build: (saver, parts) =>
+      new StateGraph(State).addNode("sub", subgraph(parts)).addEdge(START, "sub").compile({ checkpointer: saver }),
   },
   {
     name: "a subgraph that a node invokes",
@@ -184,16 +196,19 @@ const places: readonly Place[] = [
 ];
 
 describe.each(["sync", "async"] as const)("durability %s", (durability) => {
-  test.each(places)("an effect in $name is recorded there and its body runs once", async ({ build, input, bodies = 1 }) => {
-    const parts = charge();
-    const saver = memory();
-    const app = build(saver, parts);
-    await expect(app.invoke(input ?? { n: 1 }, at("t", { durability }))).rejects.toThrow("later");
-    parts.seen.fail = false;
-    await app.invoke(null, at("t", { durability }));
-    expect(parts.seen.bodies).toBe(bodies);
-    expect((await saver.effects({ thread: "t" })).map((record) => record.status)).toEqual(Array(bodies).fill("done"));
-  });
+  test.each(places)(
+    "an effect in $name is recorded there and its body runs once",
+    async ({ build, input, bodies = 1 }) => {
+      const parts = charge();
+      const saver = memory();
+      const app = build(saver, parts);
+      await expect(app.invoke(input ?? { n: 1 }, at("t", { durability }))).rejects.toThrow("later");
+      parts.seen.fail = false;
+      await app.invoke(null, at("t", { durability }));
+      expect(parts.seen.bodies).toBe(bodies);
+      expect((await saver.effects({ thread: "t" })).map((record) => record.status)).toEqual(Array(bodies).fill("done"));
+    },
+  );
 
   test("tools of an agent are recorded call by call, and none is repeated when the agent goes on after a question", async () => {
     const { seen, pay } = charge();
@@ -211,18 +226,32 @@ describe.each(["sync", "async"] as const)("durability %s", (durability) => {
     const config = at("t", { durability });
     await agent.invoke({ messages: [new HumanMessage("pay both")] }, config);
     expect(seen.bodies).toBe(2);
-    const { messages } = (await agent.invoke(new Command({ resume: "yes" }) as never, config)) as { messages: BaseMessage[] };
+    const { messages } = (await agent.invoke(new Command({ resume: "yes" }) as never, config)) as {
+      messages: BaseMessage[];
+    };
     expect(seen.bodies).toBe(2);
-    expect(messages.filter((message) => message.getType() === "tool").map((message) => message.content)).toEqual(["paid 1, at once", "paid 2, yes"]);
+    expect(messages.filter((message) => message.getType() === "tool").map((message) => message.content)).toEqual([
+      "paid 1, at once",
+      "paid 2, yes",
+    ]);
     expect(await saver.effects({ thread: "t" })).toHaveLength(2);
   });
 });
 
-const wrongPlaces: readonly { name: string; code: string; build: (pay: (to: string) => Promise<number>) => Runnable; config?: object }[] = [
+const wrongPlaces: readonly {
+  name: string;
+  code: string;
+  build: (pay: (to: string) => Promise<number>) => Runnable;
+  config?: object;
+}[] = [
   {
     name: "a graph without a checkpointer",
     code: "FOREIGN_CHECKPOINTER",
-    build: (pay) => new StateGraph(State).addNode("a", async () => ({ n: await pay("x") })).addEdge(START, "a").compile(),
+    build: (pay) =>
+      new StateGraph(State)
+        .addNode("a", async () => ({ n: await pay("x") }))
+        .addEdge(START, "a")
+        .compile(),
   },
   {
     name: "a graph with LangGraph's MemorySaver",
@@ -239,15 +268,25 @@ const wrongPlaces: readonly { name: string; code: string; build: (pay: (to: stri
     name: "a subgraph in exit durability inside a durable run",
     code: "EFFECT_NOT_DURABLE",
     build: (pay) => {
-      const sub = new StateGraph(State).addNode("s", async () => ({ n: await pay("x") })).addEdge(START, "s").compile();
-      return chain(memory(), { a: async (_state, config) => ({ n: (await sub.invoke({ n: 1 }, { ...(config as object), durability: "exit" } as never)).n }) });
+      const sub = new StateGraph(State)
+        .addNode("s", async () => ({ n: await pay("x") }))
+        .addEdge(START, "s")
+        .compile();
+      return chain(memory(), {
+        a: async (_state, config) => ({
+          n: (await sub.invoke({ n: 1 }, { ...(config as object), durability: "exit" } as never)).n,
+        }),
+      });
     },
   },
   {
     name: "a subgraph with checkpointer: false",
     code: "EFFECT_NOT_DURABLE",
     build: (pay) => {
-      const sub = new StateGraph(State).addNode("s", async () => ({ n: await pay("x") })).addEdge(START, "s").compile({ checkpointer: false });
+      const sub = new StateGraph(State)
+        .addNode("s", async () => ({ n: await pay("x") }))
+        .addEdge(START, "s")
+        .compile({ checkpointer: false });
       return chain(memory(), { a: async () => ({ n: (await sub.invoke({ n: 1 })).n }) });
     },
   },
@@ -255,18 +294,27 @@ const wrongPlaces: readonly { name: string; code: string; build: (pay: (to: stri
     name: "a subgraph inside a checkpointer: false subgraph",
     code: "EFFECT_NOT_DURABLE",
     build: (pay) => {
-      const inner = new StateGraph(State).addNode("s", async () => ({ n: await pay("x") })).addEdge(START, "s").compile();
-      const sub = new StateGraph(State).addNode("inner", inner).addEdge(START, "inner").compile({ checkpointer: false });
+      const inner = new StateGraph(State)
+        .addNode("s", async () => ({ n: await pay("x") }))
+        .addEdge(START, "s")
+        .compile();
+      const sub = new StateGraph(State)
+        .addNode("inner", inner)
+        .addEdge(START, "inner")
+        .compile({ checkpointer: false });
       return chain(memory(), { a: async () => ({ n: (await sub.invoke({ n: 1 })).n }) });
     },
   },
 ];
 
-test.each(wrongPlaces)("an effect in $name is refused with one clear error and no body runs", async ({ build, code, config }) => {
-  let bodies = 0;
-  const pay = effect("pay", { input: z.string(), run: () => ++bodies });
-  const error = await errorOf(build(pay).invoke({ n: 1 }, at("t", { ...config, timeout: 10_000 })));
-  expect(error?.code).toBe(code);
-  expect(error?.message.length).toBeGreaterThan(60);
-  expect(bodies).toBe(0);
-});
+test.each(wrongPlaces)(
+  "an effect in $name is refused with one clear error and no body runs",
+  async ({ build, code, config }) => {
+    let bodies = 0;
+    const pay = effect("pay", { input: z.string(), run: () => ++bodies });
+    const error = await errorOf(build(pay).invoke({ n: 1 }, at("t", { ...config, timeout: 10_000 })));
+    expect(error?.code).toBe(code);
+    expect(error?.message.length).toBeGreaterThan(60);
+    expect(bodies).toBe(0);
+  },
+);

@@ -15,7 +15,10 @@ const input = z.string();
 test.each([
   ["NotExecuted", () => new NotExecuted("sold out")],
   ["a refused connection", () => Object.assign(new Error("connect"), { code: "ECONNREFUSED" })],
-  ["a refused connection as the cause", () => new Error("fetch failed", { cause: Object.assign(new Error(), { code: "ECONNREFUSED" }) })],
+  [
+    "a refused connection as the cause",
+    () => new Error("fetch failed", { cause: Object.assign(new Error(), { code: "ECONNREFUSED" }) }),
+  ],
 ])("%s says that nothing happened: the next attempt runs the body again", async (_, make) => {
   const attempts: number[] = [];
   const pay = effect("pay", {
@@ -115,7 +118,9 @@ describe.each(storeNames)("on %s", (name) => {
         return new Promise<string>(() => {});
       },
     });
-    void chain(first, { a: async () => ({ log: [await pay("x")] }) }).invoke({ n: 1 }, at("t")).catch(() => {});
+    void chain(first, { a: async () => ({ log: [await pay("x")] }) })
+      .invoke({ n: 1 }, at("t"))
+      .catch(() => {});
     await begun.passed;
     await first.close();
     const second = await store.open();
@@ -124,7 +129,9 @@ describe.each(storeNames)("on %s", (name) => {
     expect(state).toHaveProperty("__interrupt__");
     const [record] = await second.effects({ thread: "t" });
     expect(record).toMatchObject({ status: "intent", attempt: 1 });
-    expect(await second.settle(record?.key ?? "", { done: "by hand" }, { by: "eve" })).toMatchObject({ replayed: false });
+    expect(await second.settle(record?.key ?? "", { done: "by hand" }, { by: "eve" })).toMatchObject({
+      replayed: false,
+    });
     expect((await app.invoke(null, at("t"))).log).toEqual(["by hand"]);
     expect(bodies).toBe(1);
   });
@@ -233,7 +240,11 @@ test("a value that cannot be kept counts as a failed body, names the effect, and
 test("an output that its schema refuses is recorded as failed and does not run again by itself", async () => {
   const saver = memory();
   let bodies = 0;
-  const pay = effect("pay", { input, output: z.object({ id: z.number() }), run: () => ({ id: String(++bodies) }) as never });
+  const pay = effect("pay", {
+    input,
+    output: z.object({ id: z.number() }),
+    run: () => ({ id: String(++bodies) }) as never,
+  });
   const app = chain(saver, { a: async () => ({ n: (await pay("x")).id }) });
   expect(await errorOf(app.invoke({ n: 1 }, at("t")))).toBeDefined();
   expect((await saver.effects({ thread: "t" }))[0]?.status).toBe("failed");
@@ -254,5 +265,10 @@ test("errors keep their class name, code and message, and strings of every kind"
   await errorOf(app.invoke({ n: 1 }, at("t")));
   const [record] = await saver.effects({ thread: "t" });
   expect(record?.input).toBe(odd);
-  expect(record?.error).toMatchObject({ name: "RangeError", message: odd, code: "E_ODD", numbers: [Number.NaN, Number.POSITIVE_INFINITY, -0] });
+  expect(record?.error).toMatchObject({
+    name: "RangeError",
+    message: odd,
+    code: "E_ODD",
+    numbers: [Number.NaN, Number.POSITIVE_INFINITY, -0],
+  });
 });
