@@ -54,11 +54,16 @@ function parse(url: string): { readonly scheme: Scheme; readonly path: string } 
     throw invalid(url, `Write ${placeholders[scheme]}${scheme === "memory" ? ", with nothing behind the colon" : ""}.`);
   }
   if (path.startsWith("//")) {
-    throw invalid(url, `A path follows the colon at once: "${scheme}:${path.replace(/^\/{2,}/, "")}", or one that begins with "/".`);
+    throw invalid(
+      url,
+      `A path follows the colon at once: "${scheme}:${path.replace(/^\/{2,}/, "")}", or one that begins with "/".`,
+    );
   }
   return { scheme, path };
 }
 
 function invalid(url: unknown, advice: string): HoldfastError {
-  return new HoldfastError("INVALID_ARGUMENT", `${JSON.stringify(url)} names no checkpointer. ${advice}`, { details: { url } });
+  return new HoldfastError("INVALID_ARGUMENT", `${JSON.stringify(url)} names no checkpointer. ${advice}`, {
+    details: { url },
+  });
 }

@@ -17,7 +17,7 @@ import { type Files, nodeFiles } from "./files.ts";
 import { Log, logName } from "./log.ts";
 import { checkDirectory, checkOptions, type JsonlBackendOptions } from "./options.ts";
 import { checkHeader, type TornRecord } from "./read-log.ts";
-import { encodeRecord } from "./record.ts";
+import { encodeChanges } from "./record.ts";
 
 const lockName = "lock";
 
@@ -148,7 +148,7 @@ class JsonlBackend extends StateBackend {
   }
 
   async #commit(group: readonly Commit[]): Promise<readonly Verdict[]> {
-    const { draft, records, verdicts } = this.#judge(group);
+    const { draft, payloads, verdicts } = this.#judge(group);
     const apply = () => {
       for (const change of draft.changes) {
         this.state.apply(change);
@@ -161,21 +161,21 @@ class JsonlBackend extends StateBackend {
         apply();
         this.#logged = this.state.weight;
       });
-    } else if (records.length > 0) {
-      await this.#log.append(records);
+    } else if (payloads.length > 0) {
+      await this.#log.append(payloads);
       apply();
     }
     return verdicts;
   }
 
-  #judge(group: readonly Commit[]): { draft: Draft; records: Buffer[]; verdicts: Verdict[] } {
+  #judge(group: readonly Commit[]): { draft: Draft; payloads: Buffer[]; verdicts: Verdict[] } {
     const draft = new Draft(this.state);
-    const records: Buffer[] = [];
+    const payloads: Buffer[] = [];
     const verdicts = group.map((commit): Verdict => {
       const { verdict, changes } = judge(draft, commit);
       if (verdict !== undefined || changes.length === 0) return verdict;
       try {
-        records.push(encodeRecord(this.#log.nextLine + records.length, changes));
+        payloads.push(encodeChanges(changes));
       } catch (error) {
         if (isHoldfastError(error, "VALUE_TOO_LARGE")) return error;
         throw error;
@@ -183,7 +183,6 @@ class JsonlBackend extends StateBackend {
       for (const change of changes) draft.apply(change);
       return undefined;
     });
-    return { draft, records, verdicts };
+    return { draft, payloads, verdicts };
   }
 }
-

@@ -2,9 +2,10 @@
 
 import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { dirname } from "node:path";
 
 export interface Files {
-  /** Creates the directory and those above it; existing ones are fine. */
+  /** Creates the directory and those above it, durably; existing ones are fine. */
   makeDirectory(path: string): Promise<void>;
   /** Bytes of a file; undefined where there is none. */
   size(path: string): Promise<number | undefined>;
@@ -33,9 +34,7 @@ export interface OpenFile {
 const pieceBytes = 1 << 20;
 
 export const nodeFiles: Files = {
-  async makeDirectory(path) {
-    await mkdir(path, { recursive: true });
-  },
+  makeDirectory,
   async size(path) {
     try {
       return (await stat(path)).size;
@@ -52,15 +51,39 @@ export const nodeFiles: Files = {
   async remove(path) {
     await rm(path, { force: true });
   },
-  async syncDirectory(path) {
-    const directory = await open(path, "r");
-    try {
-      await directory.sync();
-    } finally {
-      await directory.close();
-    }
-  },
+  syncDirectory,
 };
+
+/** Not `mkdir` with `recursive`: that goes round for ever where a directory refuses children with ENOENT, as /proc does. */
+async function makeDirectory(path: string): Promise<void> {
+  if (await createDirectory(path)) return;
+  await makeDirectory(dirname(path));
+  if (!(await createDirectory(path)))
+    throw Object.assign(new Error(`ENOENT: no directory can be created at ${path}`), { code: "ENOENT" });
+}
+
+/** False where the directory above is missing. */
+async function createDirectory(path: string): Promise<boolean> {
+  try {
+    await mkdir(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST" && (await stat(path)).isDirectory()) return true;
+    if (code === "ENOENT" && dirname(path) !== path) return false;
+    throw error;
+  }
+  await syncDirectory(dirname(path));
+  return true;
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, "r");
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
 
 class NodeFile implements OpenFile {
   readonly #handle: FileHandle;

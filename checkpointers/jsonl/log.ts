@@ -4,7 +4,8 @@
  * Invariants:
  * - L1 `#end` is the length that is acknowledged. Nothing is appended while the file may hold bytes behind it.
  * - L2 An append is whole and durable when it resolves. When it rejects, the next one begins by removing what it left.
- * - L3 After a failed sync nothing the kernel says of that file is believed: the next append writes the log anew.
+ * - L3 After a failed sync nothing the kernel says of that file is believed, and after a rename of unknown outcome it may
+ *   have no name any more: the next append writes the log anew.
  * - L4 The log is written anew beside the old one and takes its name when it is durable: a crash leaves one or the other.
  *
  * Calls must not overlap; the backend sees to that.
@@ -15,7 +16,7 @@ import { channels, HoldfastError } from "holdfast";
 import { type Change, weightOf } from "../memory/change.ts";
 import type { Files, OpenFile } from "./files.ts";
 import { checkHeader, readLog, type TornRecord } from "./read-log.ts";
-import { encodeRecord, headerLine } from "./record.ts";
+import { encodeChanges, headerLine, recordOf } from "./record.ts";
 
 export const logName = "log.jsonl";
 const newLogName = "log.jsonl.new";
@@ -85,15 +86,12 @@ export class Log {
     return this.#end;
   }
 
-  /** The number that the next record's line will have. */
-  get nextLine(): number {
-    return this.#lines + 1;
-  }
-
-  /** Appends whole records. @throws {HoldfastError} STORAGE_FAILED: the log is as before, see L2. */
-  async append(records: readonly Buffer[]): Promise<void> {
+  /** Appends a record for each payload. @throws {HoldfastError} STORAGE_FAILED: the log is as before, see L2. */
+  async append(payloads: readonly Buffer[]): Promise<void> {
+    // First of all: a log that is written anew has other line numbers.
     await this.#makeAppendable();
-    const bytes = Buffer.concat(records);
+    const first = this.#lines + 1;
+    const bytes = Buffer.concat(payloads.flatMap((payload, at) => recordOf(first + at, payload)));
     this.#repair = "truncate";
     try {
       if (channels.commitInside.hasSubscribers) {
@@ -112,7 +110,7 @@ export class Log {
     }
     this.#repair = "none";
     this.#end += bytes.length;
-    this.#lines += records.length;
+    this.#lines += payloads.length;
   }
 
   /**
@@ -127,7 +125,7 @@ export class Log {
       const written = await writeNewLog(files, this.#newPath, changes);
       if (channels.commitInside.hasSubscribers) channels.commitInside.publish(undefined);
       try {
-        await files.rename(this.#newPath, this.#path);
+        await this.#rename();
       } catch (error) {
         await written.file.close().catch(() => {});
         throw error;
@@ -148,8 +146,25 @@ export class Log {
     }
   }
 
-  async close(): Promise<void> {
-    await this.#file.close();
+  close(): Promise<void> {
+    return this.#file.close();
+  }
+
+  /**
+   * Gives the new log the old one's name. A rename that reports an error may have happened: then it has succeeded. Where
+   * that cannot be told either, the open file may be one without a name, so nothing is appended to it.
+   */
+  async #rename(): Promise<void> {
+    const { files } = this.#options;
+    try {
+      await files.rename(this.#newPath, this.#path);
+    } catch (error) {
+      const repair = this.#repair;
+      this.#repair = "rewrite";
+      if ((await files.size(this.#newPath)) === undefined) return;
+      this.#repair = repair;
+      throw error;
+    }
   }
 
   /** L1: brings the file back to what is acknowledged. */
@@ -204,10 +219,11 @@ async function writeNewLog(
       pieceLength = 0;
     };
     for (const batch of batches(changes)) {
-      const record = encodeRecord(lines + 1, batch);
       lines += 1;
-      piece.push(record);
-      pieceLength += record.length;
+      for (const part of recordOf(lines, encodeChanges(batch))) {
+        piece.push(part);
+        pieceLength += part.length;
+      }
       if (pieceLength >= pieceBytes) await flush();
     }
     await flush();

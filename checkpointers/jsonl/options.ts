@@ -29,7 +29,10 @@ export function checkOptions(options: JsonlBackendOptions, more: readonly string
   }
   const { fsync, compactBytesMin } = options;
   if (fsync !== undefined && typeof fsync !== "boolean") {
-    throw new HoldfastError("INVALID_ARGUMENT", `The option fsync of jsonl() is ${String(fsync)}, but must be true or false.`);
+    throw new HoldfastError(
+      "INVALID_ARGUMENT",
+      `The option fsync of jsonl() is ${String(fsync)}, but must be true or false.`,
+    );
   }
   if (compactBytesMin !== undefined && !(compactBytesMin >= 0)) {
     throw new HoldfastError(

@@ -56,8 +56,9 @@ export async function readLog(files: Files, path: string, apply: (change: Change
     if (torn !== undefined) throw corrupt(path, torn.line);
     if (lines === 0) requireOurs(path, line);
     else {
-      const changes = line.terminated ? decodeRecord(lines + 1, line.bytes) : undefined;
-      if (changes === undefined) {
+      const changes = decodeRecord(lines + 1, line.bytes, line.terminated);
+      if (changes === "damaged") throw corrupt(path, lines + 1);
+      if (changes === "torn") {
         torn = { line: lines + 1, bytes: line.bytes.length + (line.terminated ? 1 : 0) };
         continue;
       }

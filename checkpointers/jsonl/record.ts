@@ -40,41 +40,52 @@ export function readHeader(line: Uint8Array): "ours" | "foreign" | { readonly ve
 }
 
 /**
- * The line of one commit, with its line feed.
+ * The text of one commit's changes, of which {@link recordOf} makes a line.
  *
  * @throws {HoldfastError} VALUE_TOO_LARGE where the line could not be read back: JavaScript strings end at 512 MB.
  */
-export function encodeRecord(line: number, changes: readonly Change[]): Buffer {
+export function encodeChanges(changes: readonly Change[]): Buffer {
   const text = textOf(changes);
   const payload = text === undefined ? undefined : Buffer.from(text);
-  if (payload === undefined || payload.length > constants.MAX_STRING_LENGTH) {
-    throw new HoldfastError(
-      "VALUE_TOO_LARGE",
-      `A commit of more than ${constants.MAX_STRING_LENGTH} bytes does not fit into a line of a JSONL log. ` +
-        "Keep large values outside the graph's state and store a reference, or use SQLite.",
-    );
-  }
-  const checksum = crc32(payload).toString(16).padStart(8, "0");
-  const prefix = `{"line":${line},"bytes":${payload.length},"crc32":"${checksum}","changes":`;
-  return Buffer.concat([Buffer.from(prefix), payload, Buffer.from("}\n")]);
+  if (payload !== undefined && payload.length <= constants.MAX_STRING_LENGTH) return payload;
+  throw new HoldfastError(
+    "VALUE_TOO_LARGE",
+    `A commit of more than ${constants.MAX_STRING_LENGTH} bytes does not fit into a line of a JSONL log. ` +
+      "Keep large values outside the graph's state and store a reference, or use SQLite.",
+  );
 }
 
+/** The pieces of a line, its line feed included. */
+export function recordOf(line: number, payload: Buffer): Buffer[] {
+  const checksum = crc32(payload).toString(16).padStart(8, "0");
+  const prefix = `{"line":${line},"bytes":${payload.length},"crc32":"${checksum}","changes":`;
+  return [Buffer.from(prefix), payload, recordEnd];
+}
+
+const recordEnd = Buffer.from("}\n");
 const prefixPattern = /^\{"line":(\d{1,15}),"bytes":(\d{1,15}),"crc32":"([0-9a-f]{8})","changes":/;
 const prefixBytesMax = 100;
 
-/** The changes of a line without its line feed; `undefined` unless every byte is as it was written. */
-export function decodeRecord(line: number, bytes: Buffer): Change[] | undefined {
+/**
+ * The changes of a line without its line feed; otherwise what has happened to it:
+ * - `torn`: a crash may have cut it off while it was written, provided that nothing follows;
+ * - `damaged`: it was once whole. Its checksum is right, and then comes what should have been another line.
+ */
+export function decodeRecord(line: number, bytes: Buffer, terminated: boolean): Change[] | "torn" | "damaged" {
   const prefix = prefixPattern.exec(bytes.subarray(0, prefixBytesMax).toString("latin1"));
-  if (prefix === null) return undefined;
+  if (prefix === null) return "torn";
   const [whole, number, length, checksum] = prefix;
-  const payload = bytes.subarray(whole.length, -1);
-  const intact =
-    Number(number) === line &&
-    Number(length) === payload.length &&
-    bytes.at(-1) === 0x7d &&
-    Number.parseInt(checksum ?? "", 16) === crc32(payload);
-  return intact ? (JSON.parse(payload.toString("utf8")) as StoredChange[]).map(restore) : undefined;
+  const end = whole.length + Number(length);
+  const payload = bytes.subarray(whole.length, end);
+  if (Number(number) !== line || end > bytes.length || Number.parseInt(checksum ?? "", 16) !== crc32(payload))
+    return "torn";
+  const rest = bytes.subarray(end).toString("latin1");
+  if (rest === "}" && terminated) return (JSON.parse(payload.toString("utf8")) as StoredChange[]).map(restore);
+  return unfinishedEnd.test(rest) ? "torn" : "damaged";
 }
+
+/** One byte at most instead of the brace; or zeros, which a power cut may leave where bytes should be. */
+const unfinishedEnd = /^(?:.?|\}?\0*)$/s;
 
 /** Bytes as base64; a deletion as the era it leaves. JSON drops `undefined` fields. */
 type StoredChange =

@@ -8,8 +8,8 @@ export interface FaultPlan {
   readonly code: "ENOSPC" | "EIO";
   /** `before`: nothing happens. `partly`: a write puts half of its bytes down. `after`: it happens all the same. */
   readonly how: "before" | "partly" | "after";
-  /** `forever`: all later changes fail with nothing done, as if the process had died here. */
-  readonly times: "once" | "forever";
+  /** How many changes fail from there on, the later ones with nothing done. Infinity: as if the process had died. */
+  readonly times: number;
 }
 
 export class FaultyFiles implements Files {
@@ -66,7 +66,7 @@ export class FaultyFiles implements Files {
     this.asked.push(what);
     this.#changes += 1;
     const { at, code, how, times } = this.#plan;
-    if (this.#changes < at || (this.#changes > at && times === "once")) return whole();
+    if (this.#changes < at || this.#changes >= at + times) return whole();
     if (this.#changes === at) {
       if (how === "after") await whole();
       if (how === "partly") await part?.();

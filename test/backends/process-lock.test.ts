@@ -85,7 +85,10 @@ test("a lock leaves nothing but its empty file", async () => {
 test("a file that is no lock file, and a directory that is not there, are refused with CANNOT_OPEN", async () => {
   const directory = await scratchDirectory();
   const path = join(directory, "notes.txt");
-  writeFileSync(path, "these are notes, and they are longer than a database header of one hundred bytes is: ".repeat(9));
+  writeFileSync(
+    path,
+    "these are notes, and they are longer than a database header of one hundred bytes is: ".repeat(9),
+  );
   await expect(acquireLock(path)).rejects.toMatchObject({ code: "CANNOT_OPEN", details: { path } });
   expect(() => lockHeld(path)).toThrow(expect.objectContaining({ code: "CANNOT_OPEN" }));
   await expect(acquireLock(join(directory, "missing", "lock"))).rejects.toMatchObject({ code: "CANNOT_OPEN" });
