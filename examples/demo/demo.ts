@@ -93,7 +93,9 @@ async function measure(
   const runs: KilledRun[] = [];
   await inParallel(points, width, async (point) => {
     runs.push(await killedRun(setting, point, unbroken));
-    progress.show(`${title}: ${runs.length} of ${points.length} kills, at ${points.length} of ${unbroken.points.length} points: ${point}`);
+    progress.show(
+      `${title}: ${runs.length} of ${points.length} kills, at ${points.length} of ${unbroken.points.length} points: ${point}`,
+    );
   });
   return rowOf(variant, graph, runs, unbroken.points.length, (performance.now() - started) / 1000);
 }

@@ -70,8 +70,20 @@ test("points are spread evenly, first and last among them, none twice", () => {
 
 test("another program is killed at the same effects, and as often while it stores something", () => {
   const chosen = ["commit:1:before", "effect:mail:1:inside", "commit:2:inside", "commit:3:after"];
-  const reachable = ["commit:1:before", "commit:1:after", "effect:mail:1:before", "effect:mail:1:inside", "commit:2:before", "commit:2:after"];
-  expect(samePlaces(chosen, reachable)).toEqual(["commit:1:before", "effect:mail:1:inside", "commit:2:before", "commit:2:after"]);
+  const reachable = [
+    "commit:1:before",
+    "commit:1:after",
+    "effect:mail:1:before",
+    "effect:mail:1:inside",
+    "commit:2:before",
+    "commit:2:after",
+  ];
+  expect(samePlaces(chosen, reachable)).toEqual([
+    "commit:1:before",
+    "effect:mail:1:inside",
+    "commit:2:before",
+    "commit:2:after",
+  ]);
   expect(samePlaces(["effect:mail:1:inside"], reachable)).toEqual(["effect:mail:1:inside"]);
 });
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { run } from "holdfast";
 import { memory } from "holdfast/checkpointers/memory";
-import { firstSentence, InboxState, inboxReport, type Summarise, writeFileAtomic } from "holdfast/graphs";
+import { firstSentence, type InboxState, inboxReport, type Summarise, writeFileAtomic } from "holdfast/graphs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 let root: string;

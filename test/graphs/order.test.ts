@@ -47,6 +47,11 @@ async function executed(): Promise<Record<string, number>> {
   return Object.fromEntries((await world.ledger()).map((entry) => [entry.endpoint, entry.executed]));
 }
 
+/** The effect that a settle request is about. */
+function keyOf(request: unknown): string {
+  return (request as { key: string }).key;
+}
+
 describe("order", () => {
   test("charges, reserves, mails once each, and writes the receipt", async () => {
     const result = await run(start().app, { order: lamp }, config);
@@ -107,7 +112,7 @@ describe("order", () => {
     expect(parked.status).toBe("parked");
     const [wait] = parked.waits;
     expect(wait).toMatchObject({ kind: "settle", value: { type: "settle", effect: "send-mail" } });
-    const { key } = wait?.value as { key: string };
+    const key = keyOf(wait?.value);
     await checkpointer.settle(key, { done: { messageId: "mail-order-1-1" } }, { by: "test" });
     expect((await run(app, null, config)).status).toBe("finished");
     expect(await executed()).toEqual({ charge: 1, reserve: 1, mail: 1 });
@@ -118,7 +123,7 @@ describe("order", () => {
     await world.fault({ endpoint: "mail", kind: "drop" });
     await expect(run(app, { order: lamp }, config)).rejects.toThrow("fetch failed");
     const parked = await run(app, null, config);
-    const { key } = parked.waits[0]?.value as { key: string };
+    const key = keyOf(parked.waits[0]?.value);
     await checkpointer.settle(key, { notDone: true }, { by: "test" });
     const result = await run(app, null, config);
     expect(result.values.mail).toEqual({ messageId: "mail-order-1-2" });
