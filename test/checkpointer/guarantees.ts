@@ -6,7 +6,10 @@ import { expect, vi } from "vitest";
 import { State } from "./shapes.ts";
 import { at, errorOf, gate, type Guarantee } from "./subject.ts";
 
-type Step = (state: typeof State.State, config: unknown) => Promise<Partial<typeof State.Update>> | Partial<typeof State.Update>;
+type Step = (
+  state: typeof State.State,
+  config: unknown,
+) => Promise<Partial<typeof State.Update>> | Partial<typeof State.Update>;
 
 /** START → the nodes, one after the other. */
 export function chain(checkpointer: Checkpointer, nodes: Readonly<Record<string, Step>>) {
