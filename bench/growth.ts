@@ -1,0 +1,126 @@
+/** `growth`: a conversation of 2000 steps; every step appends two messages of 500 bytes that do not compress. */
+
+import { type Channel, TEXT_BYTES } from "./graphs.ts";
+import { type Line, type LineSpec, lineOf, ratioOf } from "./line.ts";
+import { type GrowthJob, WINDOW } from "./measure/growth.ts";
+import { type Bench, type Round, runRounds } from "./rounds.ts";
+import type { SaverName } from "./savers.ts";
+
+const STEPS = 2000;
+const STEPS_QUICK = 600;
+const MESSAGES_PER_STEP = 2;
+
+const titles: Record<Channel, string> = { list: "plain list", messages: "MessagesAnnotation", delta: "DeltaChannel" };
+
+export async function growth(bench: Bench): Promise<Line[]> {
+  const lines: Line[] = [];
+  for (const channel of ["list", "messages"] as const) lines.push(...(await ofChannel(bench, channel)));
+  lines.push(...(await official(bench)));
+  return lines;
+}
+
+/** `delta`: the same with LangGraph's DeltaChannel, which keeps no list in its checkpoints: measured apart, no bars. */
+export async function deltaGrowth(bench: Bench): Promise<Line[]> {
+  return ofChannel(bench, "delta");
+}
+
+function job(saver: SaverName, channel: Channel, steps: number): GrowthJob {
+  return { kind: "growth", saver, channel, durability: "sync", steps, warmups: 1, repeats: 1 };
+}
+
+async function ofChannel(bench: Bench, channel: Channel): Promise<Line[]> {
+  const steps = bench.quick ? STEPS_QUICK : STEPS;
+  const rounds = await runRounds(bench, `growth, ${titles[channel]}`, {
+    engine: job("engine", channel, steps),
+    "holdfast-full": job("holdfast-full", channel, steps),
+  });
+  type Variant = "engine" | "holdfast-full";
+  const barred = channel !== "delta";
+  const spec = (name: string, unit: string, compares: string, bar: number) => ({
+    bench: barred ? "growth" : "delta",
+    name: `${titles[channel]}, ${name}`,
+    unit,
+    compares: `${steps} steps of two ${TEXT_BYTES}-byte messages, ${titles[channel]}, holdfast on SQLite (FULL), sync: ${compares}`,
+    ...(barred ? { bar, judged: steps === STEPS } : {}),
+  });
+  const ours = (each: Round<Variant>, value: string) => each["holdfast-full"].values[value] as number;
+  const added = (each: Round<Variant>, value: string) => ours(each, value) - (each.engine.values[value] as number);
+  const text = steps * MESSAGES_PER_STEP * TEXT_BYTES;
+  const specs: LineSpec<Variant>[] = [
+    {
+      ...spec("stored ÷ text", "bytes", "main file after wal_checkpoint(TRUNCATE), against the bytes of the texts", 3),
+      figures: (each) => ({ stored: ours(each, "stored"), text }),
+      result: (each) => ours(each, "stored") / text,
+    },
+    {
+      ...spec(
+        `bytes, last step ÷ step ${WINDOW}`,
+        "encoded bytes a step",
+        `mean of the last ${WINDOW} steps against ${WINDOW} around step ${WINDOW}`,
+        1.2,
+      ),
+      figures: (each) => ({ first: ours(each, "bytesFirst"), last: ours(each, "bytesLast") }),
+      result: (each) => ours(each, "bytesLast") / ours(each, "bytesFirst"),
+    },
+    {
+      ...spec(
+        `time added a step, last ${WINDOW} ÷ first ${WINDOW}`,
+        "ms a step more than the engine",
+        "(holdfast − the same graph without a checkpointer), medians of the steps, after a run of the same length",
+        1.5,
+      ),
+      figures: (each) => ({
+        first: added(each, "firstMedian"),
+        last: added(each, "lastMedian"),
+        firstMean: added(each, "first"),
+        lastMean: added(each, "last"),
+      }),
+      result: (each) => added(each, "lastMedian") / added(each, "firstMedian"),
+    },
+    {
+      ...spec("whole loop ÷ engine", "ms", "against the same graph without a checkpointer", 1.75),
+      ...ratioOf<Variant>("ms", "holdfast-full", "engine"),
+    },
+  ];
+  return specs.map((each) => lineOf(rounds, each));
+}
+
+/** The published saver stores the whole conversation at every step, so it is measured once and on fewer steps. */
+async function official(bench: Bench): Promise<Line[]> {
+  const steps = bench.quick ? Math.min(bench.officialSteps, 300) : bench.officialSteps;
+  const rounds = await runRounds(
+    bench,
+    "growth, official",
+    {
+      engine: job("engine", "messages", steps),
+      "holdfast-full": job("holdfast-full", "messages", steps),
+      "official-normal": { ...job("official-normal", "messages", steps), warmups: 0 },
+    },
+    { rounds: 1 },
+  );
+  const about = {
+    bench: "growth",
+    compares: `${steps} steps of two ${TEXT_BYTES}-byte messages, MessagesAnnotation, sync; the published SqliteSaver as it ships (NORMAL), holdfast FULL`,
+    note: `One round of ${steps} steps, the published saver without a warm-up run; nothing is extrapolated (--official-steps).`,
+  };
+  return [
+    lineOf(rounds, {
+      ...about,
+      name: `official ÷ engine, ${steps} steps`,
+      unit: "ms",
+      ...ratioOf("ms", "official-normal", "engine"),
+    }),
+    lineOf(rounds, {
+      ...about,
+      name: `holdfast ÷ engine, ${steps} steps`,
+      unit: "ms",
+      ...ratioOf("ms", "holdfast-full", "engine"),
+    }),
+    lineOf(rounds, {
+      ...about,
+      name: `stored, holdfast ÷ official, ${steps} steps`,
+      unit: "bytes",
+      ...ratioOf("stored", "holdfast-full", "official-normal"),
+    }),
+  ];
+}

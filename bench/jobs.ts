@@ -1,0 +1,36 @@
+/** Every kind of measurement a child process can make. */
+
+import { type CountsJob, measureCounts } from "./measure/counts.ts";
+import { type EffectJob, measureEffect, measureResume, type ResumeJob } from "./measure/effects.ts";
+import { type GrowthJob, measureGrowth } from "./measure/growth.ts";
+import { measureRead, type ReadJob, type SeedJob, seed } from "./measure/read.ts";
+import { measureSerialization, type SerializationJob } from "./measure/serialization.ts";
+import { measureSuperstep, type SuperstepJob } from "./measure/superstep.ts";
+
+export type Job = SuperstepJob | CountsJob | GrowthJob | SeedJob | ReadJob | EffectJob | ResumeJob | SerializationJob;
+
+/** Named numbers; their meaning stands at the measuring function. */
+export function runJob(job: Job, dir: string): Promise<Record<string, number>> {
+  switch (job.kind) {
+    case "superstep":
+      return measureSuperstep(job, dir);
+    case "counts":
+      return measureCounts(job, dir);
+    case "growth":
+      return measureGrowth(job, dir);
+    case "seed":
+      return seed(job, dir);
+    case "read":
+      return measureRead(job, dir);
+    case "effect":
+      return measureEffect(job, dir);
+    case "resume":
+      return measureResume(job, dir);
+    case "serialization":
+      return measureSerialization(job);
+    default: {
+      const never: never = job;
+      return never;
+    }
+  }
+}
