@@ -12,15 +12,16 @@ const MESSAGES_PER_STEP = 2;
 
 const titles: Record<Channel, string> = { list: "plain list", messages: "MessagesAnnotation", delta: "DeltaChannel" };
 
-export async function growth(bench: Bench): Promise<Line[]> {
-  const lines: Line[] = [];
-  for (const channel of ["list", "messages"] as const) lines.push(...(await ofChannel(bench, channel)));
-  lines.push(...(await official(bench)));
-  return lines;
+export function listGrowth(bench: Bench): Promise<Line[]> {
+  return ofChannel(bench, "list");
+}
+
+export function messagesGrowth(bench: Bench): Promise<Line[]> {
+  return ofChannel(bench, "messages");
 }
 
 /** `delta`: the same with LangGraph's DeltaChannel, which keeps no list in its checkpoints: measured apart, no bars. */
-export async function deltaGrowth(bench: Bench): Promise<Line[]> {
+export function deltaGrowth(bench: Bench): Promise<Line[]> {
   return ofChannel(bench, "delta");
 }
 
@@ -86,7 +87,7 @@ async function ofChannel(bench: Bench, channel: Channel): Promise<Line[]> {
 }
 
 /** The published saver stores the whole conversation at every step, so it is measured once and on fewer steps. */
-async function official(bench: Bench): Promise<Line[]> {
+export async function officialGrowth(bench: Bench): Promise<Line[]> {
   const steps = bench.quick ? Math.min(bench.officialSteps, 300) : bench.officialSteps;
   const rounds = await runRounds(
     bench,

@@ -11,20 +11,20 @@ import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { counts } from "./counts.ts";
 import { effects, resume } from "./effects.ts";
-import { deltaGrowth, growth } from "./growth.ts";
+import { deltaGrowth, listGrowth, messagesGrowth, officialGrowth } from "./growth.ts";
 import { describeLine, type Line } from "./line.ts";
 import { type BenchName, type Options, readOptions, USAGE } from "./options.ts";
 import { deltaRead, read } from "./read.ts";
 import type { Bench } from "./rounds.ts";
 import { serialization } from "./serialization.ts";
-import { superstep } from "./superstep.ts";
+import { superstepInAsync, superstepInSync } from "./superstep.ts";
 
 const TMPFS = 0x0102_1994;
 
 const benches: Readonly<Record<BenchName, readonly ((bench: Bench) => Promise<Line[]>)[]>> = {
-  superstep: [superstep],
+  superstep: [superstepInSync, superstepInAsync],
   counts: [counts],
-  growth: [growth],
+  growth: [listGrowth, messagesGrowth, officialGrowth],
   delta: [deltaGrowth, deltaRead],
   read: [read],
   effect: [effects],

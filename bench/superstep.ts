@@ -9,16 +9,12 @@ import type { SaverName } from "./savers.ts";
 /** Commits that may be lost to a kill in async durability. */
 const LAG_MAX = 32;
 
-export async function superstep(bench: Bench): Promise<Line[]> {
-  return [...(await inSync(bench)), ...(await inAsync(bench))];
-}
-
 function job(bench: Bench, saver: SaverName, durability: Durability): SuperstepJob {
   const steps = bench.quick ? 300 : 500;
   return { kind: "superstep", saver, durability, yields: durability === "async", warmup: 1500, steps, repeats: 3 };
 }
 
-async function inSync(bench: Bench): Promise<Line[]> {
+export async function superstepInSync(bench: Bench): Promise<Line[]> {
   const sync = (saver: SaverName) => job(bench, saver, "sync");
   const rounds = await runRounds(bench, "superstep, sync", {
     engine: sync("engine"),
@@ -70,7 +66,7 @@ async function inSync(bench: Bench): Promise<Line[]> {
   ];
 }
 
-async function inAsync(bench: Bench): Promise<Line[]> {
+export async function superstepInAsync(bench: Bench): Promise<Line[]> {
   const async = (saver: SaverName) => job(bench, saver, "async");
   const rounds = await runRounds(bench, "superstep, async", {
     engine: async("engine"),
