@@ -40,34 +40,34 @@ test("a correct program is killed at every commit and every effect body and pass
   const lines: string[] = [];
   const report = await matrix("none", { print: (text) => lines.push(text) });
   const expected = [
-    ...commits(6),
+    ...commits(8),
     ...["first", "second"].flatMap((name) => ["before", "inside", "after"].map((phase) => `effect:${name}:1:${phase}`)),
     "point:before-report:1",
   ];
   expect([...report.points].sort()).toEqual(expected.sort());
   expect(report.reached).toEqual(report.points);
   expect(report).toMatchObject({
-    kills: 25,
-    restarts: 25,
+    kills: 31,
+    restarts: 31,
     failedStarts: 0,
-    effects: 50,
+    effects: 62,
     repeated: 0,
     lost: 0,
     violations: [],
     missed: [],
   });
-  expect(lines.join("\n")).toContain("25 of 25 points reached, 25 kills, 25 restarts, 50 effects, 0 repeated, 0 lost");
-  expect(lines.join("\n")).toContain("commit:1-6 (before inside after)");
+  expect(lines.join("\n")).toContain("31 of 31 points reached, 31 kills, 31 restarts, 62 effects, 0 repeated, 0 lost");
+  expect(lines.join("\n")).toContain("commit:1-8 (before inside after)");
 });
 
 test("an effect that is not recorded is found: it is executed again", async () => {
-  const { report, message } = await failure("no-effect", { points: ["commit:4:before"] });
+  const { report, message } = await failure("no-effect", { points: ["commit:5:before"] });
   expect(report).toMatchObject({ repeated: 1, lost: 0, kills: 1 });
   expect(message).toContain('expected "second" to be executed once, as without a kill; the counter saw it 2 times');
 });
 
 test("an effect that is believed done because it was begun is found: it is lost", async () => {
-  const { report } = await failure("believes-intent", { points: ["commit:1:after"] });
+  const { report } = await failure("believes-intent", { points: ["commit:2:after"] });
   expect(report).toMatchObject({ repeated: 0, lost: 1 });
 });
 
@@ -80,6 +80,16 @@ test("a result that differs from that of the unbroken run is found", async () =>
 test("a finished node that begins again is found", async () => {
   const { report } = await failure("runs-nodes-again", { points: ["effect:second:1:before"] });
   expect(report.violations.map(({ kind }) => kind)).toEqual(["node"]);
+});
+
+test("an event that the journal lost in a kill, or has twice, is found", async () => {
+  const lost = await failure("journal-forgets", { points: ["commit:3:after", "commit:8:after"] });
+  expect(lost.report.violations.map(({ kind }) => kind)).toEqual(["journal", "journal", "journal"]);
+  expect(lost.message).toContain("expected an outcome of effect first; the journal has only its intent");
+  expect(lost.message).toContain("expected 1 outcomes of first of thread toy; the journal has 0");
+  expect(lost.message).toContain("expected thread toy to be finished 1 times; the journal says 0");
+  const twice = await failure("journals-again", { points: ["commit:3:before"] });
+  expect(twice.message).toContain("expected each event once; intent first stands there again");
 });
 
 test("a program that never exits with 0 again is found, with what it printed", async () => {
@@ -116,9 +126,9 @@ test("a place that is no fault point is refused by name", async () => {
 
 test("a program that asks to be started again is killed in its second start too", async () => {
   const report = await matrix("two-starts", {
-    points: (all) => all.filter((plan) => plan === "commit:4:inside" || plan === "- > effect:second:1:inside"),
+    points: (all) => all.filter((plan) => plan === "commit:5:inside" || plan === "- > effect:second:1:inside"),
   });
-  expect(report.reached).toEqual(["commit:4:inside", "- > effect:second:1:inside"]);
+  expect(report.reached).toEqual(["commit:5:inside", "- > effect:second:1:inside"]);
   expect(report).toMatchObject({ kills: 2, restarts: 4 });
 });
 
