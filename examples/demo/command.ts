@@ -21,7 +21,9 @@ export async function command(args: readonly string[], program = fileBeside("./c
   }
   const interrupted = new AbortController();
   const interrupt = () => interrupted.abort(new Error("interrupted"));
-  process.on("SIGINT", interrupt).on("SIGTERM", interrupt);
+  // Ctrl-C, a supervisor, a terminal that was closed.
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const signal of signals) process.on(signal, interrupt);
   const context: DemoContext = {
     progress: progressOn(process.stderr),
     abort: interrupted.signal,
@@ -35,7 +37,7 @@ export async function command(args: readonly string[], program = fileBeside("./c
     console.error(error instanceof Error ? error.message : error);
     return 1;
   } finally {
-    process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
+    for (const signal of signals) process.off(signal, interrupt);
   }
 }
 

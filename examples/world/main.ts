@@ -12,5 +12,5 @@ world.listen(0, "127.0.0.1", () => {
   console.log(JSON.stringify({ url: `http://127.0.0.1:${port}` }));
 });
 process.stdin.resume().once("close", () => process.exit(0));
-// Ctrl-C reaches every process of the terminal; the books are wanted until the one that started us has ended.
-process.on("SIGINT", () => undefined);
+// Ctrl-C, and the end of a terminal, reach every process of it; the books are wanted until the one that started us has ended.
+process.on("SIGINT", () => undefined).on("SIGHUP", () => undefined);
