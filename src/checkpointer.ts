@@ -48,6 +48,7 @@ import { isPlainArray, liveItems } from "./lists.ts";
 import { type Place, placeOf } from "./place.ts";
 import { RUN_KEY, RunState, RunThread } from "./run-state.ts";
 import { Serde, type Tree, type ValueType } from "./serde.ts";
+import { SizeWatch } from "./size-watch.ts";
 import { BlobCollector, listReference } from "./values.ts";
 
 export interface CheckpointerOptions {
@@ -72,6 +73,7 @@ export class Checkpointer extends BaseCheckpointSaver {
   readonly #serde: Serde;
   readonly #queue: CommitQueue;
   readonly #known: KnownState;
+  readonly #sizes = new SizeWatch();
   readonly #reader: CheckpointReader;
   readonly #memo = new Map<string, string>();
   readonly #outsideRuns = new Map<string, RunThread>();
@@ -141,9 +143,11 @@ export class Checkpointer extends BaseCheckpointSaver {
         const tree = this.#serde.toTree(value, sink, () => `channel ${JSON.stringify(channel)}`);
         return [channel, new Captured(tree, isPlainArray(value)), version] as const;
       });
-      return this.#putCold(config, place, thread, checkpoint, metadata, { ...split, changed: captured }, sink);
+      return this.#putCold(config, place, thread, checkpoint, metadata, { ...split, changed: captured }, sink).catch(
+        (error: unknown) => this.#putFailed(config, error),
+      );
     } catch (error) {
-      return Promise.reject(error);
+      return this.#putFailed(config, error);
     }
   }
 
@@ -274,6 +278,7 @@ export class Checkpointer extends BaseCheckpointSaver {
     }
     const thread = run.load(place.thread, loaded.era);
     thread.namespaces.set(place.ns, durabilityOf(config));
+    thread.failed.delete(place.ns);
     // A subgraph in a node under retryPolicy goes on in the next attempt, instead of starting anew under another id.
     const enclosing = enclosingScratchpad(config);
     if (enclosing !== undefined) watchRetries(enclosing);
@@ -356,6 +361,7 @@ export class Checkpointer extends BaseCheckpointSaver {
       heads: this.#headsFor(place, thread, inRun, metadata),
     });
     this.#known.put(place.thread, place.ns, checkpoint.id, forms);
+    this.#sizes.look({ thread: place.thread, ns: place.ns, checkpoint: checkpoint.id }, forms);
     const sync = !inRun || durabilityOf(config as GraphConfig) !== "async";
     const begins = this.journal !== undefined && place.ns === "" && place.checkpoint === undefined;
     const onQueued = sync || begins ? undefined : (release: () => void) => thread.early(place.ns, release);
@@ -365,12 +371,29 @@ export class Checkpointer extends BaseCheckpointSaver {
     const stored = this.#enqueue(thread, inRun, ops, saved, sync, onQueued);
     thread.know(place.ns, checkpoint.id);
     if (place.ns === "" && metadata.source === "loop") thread.complete(place.checkpoint);
-    return begins ? stored.then(() => this.#journalCreated(place.thread, thread.era, saved)) : stored;
+    if (!begins) return stored;
+    return stored
+      .then(() => this.#journalCreated(place.thread, thread.era, saved))
+      .catch((error: unknown) => this.#putFailed(config, error));
   }
 
   async #journalCreated(thread: string, era: number, saved: RunnableConfig): Promise<RunnableConfig> {
     await this.journal?.created(thread, era);
     return saved;
+  }
+
+  /** LangGraph calls no put of a graph's run after one that failed: effects must not wait for its later checkpoints. */
+  #putFailed(config: RunnableConfig, error: unknown): Promise<never> {
+    const { thread_id, checkpoint_ns } = config.configurable ?? {};
+    const thread = this.#runOf(config as GraphConfig)?.thread(String(thread_id));
+    if (thread !== undefined) {
+      const message = error instanceof Error ? error.message : String(error);
+      const failed = (cause: unknown) =>
+        new HoldfastError("STORAGE_FAILED", `A checkpoint could not be put: ${message}`, { cause });
+      thread.fail(String(checkpoint_ns ?? ""), isHoldfastError(error) ? error : failed(error));
+      this.#known.drop(thread.thread);
+    }
+    return Promise.reject(error);
   }
 
   /** Raw puts (no run, nothing loaded, LangGraph's own "loop") are exempt: tools and the public suite make them. */

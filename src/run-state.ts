@@ -34,6 +34,9 @@ export class RunThread {
   /** Root checkpoints whose superstep is complete in this run's lineage; undefined until somebody asked, see lineage.ts. */
   committed: Set<string> | undefined;
 
+  /** Namespaces whose graph had a put that failed: LangGraph calls none of its later ones. Until it is loaded again. */
+  readonly failed = new Map<string, HoldfastError>();
+
   readonly #early = new Map<string, () => void>();
   readonly #headAtLoad = new Map<string | null, string | null>();
   readonly #known = new Set<string>();
@@ -105,6 +108,8 @@ export class RunThread {
     this.assertMayWrite();
     const key = place(ns, checkpoint);
     if (this.#known.has(key)) return;
+    const failed = this.failed.get(ns);
+    if (failed !== undefined) throw this.#refusal(failed);
     let onAbort: (() => void) | undefined;
     try {
       await new Promise<void>((resolve, reject) => {
@@ -132,17 +137,28 @@ export class RunThread {
     this.#waiters.clear();
   }
 
+  /** A put of the namespace failed; in the root this ends the run, in a subgraph whoever waits for its checkpoints. */
+  fail(ns: string, reason: HoldfastError): void {
+    if (ns === "") return this.refuse(reason);
+    this.failed.set(ns, reason);
+    for (const [key, waiters] of this.#waiters) {
+      if (!key.startsWith(place(ns, ""))) continue;
+      for (const waiter of waiters) waiter.reject(this.#refusal(reason));
+      this.#waiters.delete(key);
+    }
+  }
+
   /** Throws RUN_REFUSED once the run was refused. */
   assertMayWrite(): void {
     if (this.#refused !== undefined) throw this.#refusal();
   }
 
-  #refusal(): HoldfastError {
+  #refusal(reason = this.#refused): HoldfastError {
     return new HoldfastError(
       "RUN_REFUSED",
       `This run of thread ${JSON.stringify(this.thread)} was refused and neither stores anything nor starts an effect any more. ` +
-        `Reason: ${this.#refused?.message ?? "unknown"}`,
-      { cause: this.#refused, details: { thread: this.thread, reason: this.#refused?.code } },
+        `Reason: ${reason?.message ?? "unknown"}`,
+      { cause: reason, details: { thread: this.thread, reason: reason?.code } },
     );
   }
 }

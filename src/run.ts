@@ -1,6 +1,7 @@
 /** `run`: makes a thread's job go on until it is finished or has to wait, in this process. */
 
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { isCommand } from "@langchain/langgraph";
 import { type Checkpointer, isCheckpointer } from "./checkpointer.ts";
 import { digestOf } from "./effect-record.ts";
 import { HoldfastError } from "./errors.ts";
@@ -49,6 +50,7 @@ export interface RunnableGraph {
  * - The thread is new: `input` starts it.
  * - `input` is `null`, or equals the last input the thread accepted: what is unfinished goes on; what is finished is
  *   answered with `already_done` and nothing runs.
+ * - A `Command`: is handed to the graph as it is, for example `new Command({ resume: { [wait.id]: answer } })`.
  * - Another input: starts the next turn of a finished thread; refused while something is unfinished, because LangGraph
  *   would drop that silently.
  *
@@ -83,8 +85,11 @@ export async function run<Values = Record<string, unknown>>(
       },
     );
   }
-  const fresh = exists && input !== null && input !== undefined && !(await isLastInput(saver, thread, input));
-  if (exists && !fresh) {
+  // A command answers questions or steers what is there: it is no new input and drops nothing.
+  const command = isCommand(input);
+  const fresh =
+    exists && !command && input !== null && input !== undefined && !(await isLastInput(saver, thread, input));
+  if (exists && !fresh && !command) {
     const finished = before.tasks.length === 0;
     await reconcile(saver, thread, finished ? checkpointOf(before) : undefined);
     if (finished) return { status: "already_done", values: before.values as Values, waits: [] };
@@ -97,7 +102,7 @@ export async function run<Values = Record<string, unknown>>(
     );
   }
   if (exists) await saver.journal?.resumed(thread, checkpointOf(before));
-  const given = exists && !fresh ? null : input;
+  const given = exists && !fresh && !command ? null : input;
   const result = await app.invoke(given as never, config as never);
   return conclude<Values>(app, saver, thread, where, result);
 }

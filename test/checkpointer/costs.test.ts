@@ -21,7 +21,11 @@ function commitEvents(): CommitEvent[] {
 }
 
 /** START → step, again and again, until it has run `steps` times. */
-function loop(saver: ReturnType<typeof memory>, steps: number, body: (n: number) => Promise<unknown> = async () => undefined) {
+function loop(
+  saver: ReturnType<typeof memory>,
+  steps: number,
+  body: (n: number) => Promise<unknown> = async () => undefined,
+) {
   return new StateGraph(State)
     .addNode("step", async ({ n }) => {
       await body(n);
@@ -46,7 +50,9 @@ describe.each(storeNames)("on %s", (name) => {
   test("with a DeltaChannel they take at most 2N + 2", async () => {
     const saver = await (await newStore(name)).open();
     const items = () => new DeltaChannel<string[], string[]>((state, updates) => (state ?? []).concat(...updates));
-    const graph = new StateGraph(Annotation.Root({ n: Annotation<number>(), items: items as never }) as unknown as typeof State)
+    const graph = new StateGraph(
+      Annotation.Root({ n: Annotation<number>(), items: items as never }) as unknown as typeof State,
+    )
       .addNode("step", ({ n }) => ({ n: n + 1, items: [String(n)] }) as never)
       .addEdge(START, "step")
       .addConditionalEdges("step", ({ n }) => (n < N ? "step" : "__end__"))
@@ -70,38 +76,46 @@ describe.each(storeNames)("on %s", (name) => {
   });
 });
 
-test.each(sharedStoreNames)("in async durability at most 32 commits of a run are not yet durable at any moment, on %s", async (name) => {
-  const store = await newStore(name);
-  let [durable, behind, begun] = [0, 0, 0];
-  const counting = (backend: Backend): Backend =>
-    new Proxy(backend, {
-      get(target, property) {
-        if (property !== "commit") {
-          const value: unknown = Reflect.get(target, property, target);
-          return typeof value === "function" ? (value.bind(target) as unknown) : value;
-        }
-        return async (group: Parameters<Backend["commit"]>[0]) => {
-          const verdicts = await target.commit(group);
-          for (const ops of group) durable += ops.filter((op) => op.kind === "checkpoint" || op.kind === "writes").length;
-          return verdicts;
-        };
-      },
-    });
-  const saver = await store.open({}, counting);
-  // The engine gives the event loop no turn here. Each step before this one has handed over its writes and a checkpoint.
-  await loop(saver, 300, async () => {
-    behind = Math.max(behind, 2 * begun - durable);
-    begun += 1;
-  }).invoke({ n: 0 }, config("async"));
-  expect(behind).toBeGreaterThan(2);
-  expect(behind).toBeLessThanOrEqual(32);
-});
+test.each(sharedStoreNames)(
+  "in async durability at most 32 commits of a run are not yet durable at any moment, on %s",
+  async (name) => {
+    const store = await newStore(name);
+    let [durable, behind, begun] = [0, 0, 0];
+    const counting = (backend: Backend): Backend =>
+      new Proxy(backend, {
+        get(target, property) {
+          if (property !== "commit") {
+            const value: unknown = Reflect.get(target, property, target);
+            return typeof value === "function" ? (value.bind(target) as unknown) : value;
+          }
+          return async (group: Parameters<Backend["commit"]>[0]) => {
+            const verdicts = await target.commit(group);
+            for (const ops of group)
+              durable += ops.filter((op) => op.kind === "checkpoint" || op.kind === "writes").length;
+            return verdicts;
+          };
+        },
+      });
+    const saver = await store.open({}, counting);
+    // The engine gives the event loop no turn here. Each step before this one has handed over its writes and a checkpoint.
+    await loop(saver, 300, async () => {
+      behind = Math.max(behind, 2 * begun - durable);
+      begun += 1;
+    }).invoke({ n: 0 }, config("async"));
+    expect(behind).toBeGreaterThan(2);
+    expect(behind).toBeLessThanOrEqual(32);
+  },
+);
 
 /** Incompressible text. */
 const text = (chars: number) => randomBytes(chars).toString("base64").slice(0, chars);
 
 /** Bytes committed by each superstep of a graph that runs `steps` of them. */
-async function bytesPerStep(steps: number, build: (saver: ReturnType<typeof memory>) => { invoke(input: never, config: never): Promise<unknown> }, input: unknown) {
+async function bytesPerStep(
+  steps: number,
+  build: (saver: ReturnType<typeof memory>) => { invoke(input: never, config: never): Promise<unknown> },
+  input: unknown,
+) {
   const saver = memory();
   const events = commitEvents();
   await build(saver).invoke(input as never, config("sync") as never);
@@ -116,11 +130,20 @@ const Counted = { count: Annotation<number>({ reducer: (a, b) => a + b, default:
 const again = ({ count }: { count: number }) => (count < STEPS ? "step" : "__end__");
 
 describe("the bytes of a superstep do not grow with what the thread holds", () => {
-  const growing: readonly [string, (saver: ReturnType<typeof memory>) => { invoke(input: never, config: never): Promise<unknown> }, unknown][] = [
+  const growing: readonly [
+    string,
+    (saver: ReturnType<typeof memory>) => { invoke(input: never, config: never): Promise<unknown> },
+    unknown,
+  ][] = [
     [
       "a list with a reducer",
       (checkpointer) =>
-        new StateGraph(Annotation.Root({ ...Counted, list: Annotation<string[]>({ reducer: (a, b) => a.concat(b), default: () => [] }) }))
+        new StateGraph(
+          Annotation.Root({
+            ...Counted,
+            list: Annotation<string[]>({ reducer: (a, b) => a.concat(b), default: () => [] }),
+          }),
+        )
           .addNode("step", () => ({ count: 1, list: [text(500), text(200)] }))
           .addEdge(START, "step")
           .addConditionalEdges("step", again)
@@ -171,7 +194,8 @@ test("one large value in twenty checkpoints is stored once", async () => {
   const stored = await saver.backend.blobs("t", []);
   expect(stored.size).toBe(0);
   let size = 0;
-  for await (const row of saver.backend.checkpoints({ thread: "t" })) size += row.body.length + row.writes.reduce((sum, write) => sum + write.body.length, 0);
+  for await (const row of saver.backend.checkpoints({ thread: "t" }))
+    size += row.body.length + row.writes.reduce((sum, write) => sum + write.body.length, 0);
   expect(size).toBeLessThan(100_000);
   expect(events.length).toBeGreaterThan(20);
   expect((await app.getState(at("t"))).values.nested.inner).toBe(document);

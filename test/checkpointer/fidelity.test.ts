@@ -11,12 +11,17 @@ import { at, errorOf } from "./subject.ts";
 const strings = {
   nul: "a\u0000b",
   half: "\ud800 and \udc00",
-  escapes: "\\u0000 \\\\- \\n \"quoted\" \u2028",
+  escapes: '\\u0000 \\\\- \\n "quoted" \u2028',
   emoji: "😀 família 漢字",
   empty: "",
   large: "x\u0000\ud800😀".repeat(100_000),
 };
-const numbers = { nan: Number.NaN, infinite: [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY], zero: -0, big: 12n ** 40n };
+const numbers = {
+  nan: Number.NaN,
+  infinite: [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY],
+  zero: -0,
+  big: 12n ** 40n,
+};
 const lookAlikes = [
   { $: ["b", "hash"] },
   { $: ["l", "list", 3] },
@@ -57,7 +62,8 @@ describe.each(storeNames)("on %s", (name) => {
     expect(value).toStrictEqual(everything);
     expect(Object.is(value.numbers.zero, -0)).toBe(true);
     const writes = [];
-    for await (const tuple of (again.checkpointer as Checkpointer).list(at("t"))) writes.push(...(tuple.pendingWrites ?? []));
+    for await (const tuple of (again.checkpointer as Checkpointer).list(at("t")))
+      writes.push(...(tuple.pendingWrites ?? []));
     expect(writes.find(([, channel]) => channel === "value")?.[2]).toStrictEqual(everything);
   });
 
@@ -67,7 +73,11 @@ describe.each(storeNames)("on %s", (name) => {
     const metadata = { source: "update" as const, step: 1, parents: {}, ...strings, not: Number.NaN };
     const checkpoint = emptyCheckpoint();
     await saver.put(at("t"), checkpoint, metadata, {});
-    await saver.putWrites({ configurable: { thread_id: "t", checkpoint_ns: "", checkpoint_id: checkpoint.id } }, [["__error__", new Error(strings.half)]], "task");
+    await saver.putWrites(
+      { configurable: { thread_id: "t", checkpoint_ns: "", checkpoint_id: checkpoint.id } },
+      [["__error__", new Error(strings.half)]],
+      "task",
+    );
     const tuple = await saver.getTuple(at("t"));
     expect(tuple?.metadata).toStrictEqual(metadata);
     expect(tuple?.pendingWrites?.[0]?.[2]).toMatchObject({ message: strings.half });
@@ -76,7 +86,25 @@ describe.each(storeNames)("on %s", (name) => {
   test("ids with every odd character are data: each thread has its own state, and deleting one leaves the others", async () => {
     const store = await newStore(name);
     const saver = await store.open();
-    const ids = ["*", "%", "_", "a:b", "a|b", "[a]", " ", "a b", "😀", "a\u0000b", "a", "A", "a/../b", "' or 1=1 --", "x".repeat(3000), "__proto__", "a\nb"];
+    const ids = [
+      "*",
+      "%",
+      "_",
+      "a:b",
+      "a|b",
+      "[a]",
+      " ",
+      "a b",
+      "😀",
+      "a\u0000b",
+      "a",
+      "A",
+      "a/../b",
+      "' or 1=1 --",
+      "x".repeat(3000),
+      "__proto__",
+      "a\nb",
+    ];
     const app = chain(saver, { a: ({ n }) => ({ log: [`${n}`] }) });
     for (const [i, id] of ids.entries()) await app.invoke({ n: i }, at(id));
     await saver.deleteThread("*");
@@ -94,11 +122,17 @@ describe.each(storeNames)("on %s", (name) => {
   test("a filter finds exactly the rows that match, whatever its key, and an unknown key finds none", async () => {
     const saver = await (await newStore(name)).open();
     for (const tenant of ["a", "b"]) {
-      await saver.put(at(tenant), emptyCheckpoint(), { source: "update", step: 0, parents: {}, tenant, "odd' key": { deep: [1] } } as never, {});
+      await saver.put(
+        at(tenant),
+        emptyCheckpoint(),
+        { source: "update", step: 0, parents: {}, tenant, "odd' key": { deep: [1] } } as never,
+        {},
+      );
     }
     const found = async (filter: Record<string, unknown>, limit?: number) => {
       const threads: unknown[] = [];
-      for await (const tuple of saver.list({ configurable: {} }, { filter, ...(limit === undefined ? {} : { limit }) })) threads.push(tuple.config.configurable?.["thread_id"]);
+      for await (const tuple of saver.list({ configurable: {} }, { filter, ...(limit === undefined ? {} : { limit }) }))
+        threads.push(tuple.config.configurable?.["thread_id"]);
       return threads.sort();
     };
     expect(await found({ tenant: "b" })).toEqual(["b"]);
@@ -121,11 +155,25 @@ describe.each(storeNames)("on %s", (name) => {
     const store = await newStore(name);
     const first = await store.open();
     const config = await first.put(at("t"), emptyCheckpoint(), { source: "update", step: 0, parents: {} }, {});
-    await first.putWrites(config, [["a", 1], ["b", 2]], "task");
+    await first.putWrites(
+      config,
+      [
+        ["a", 1],
+        ["b", 2],
+      ],
+      "task",
+    );
     await first.putWrites(config, [["__interrupt__", [{ value: "?" }]]], "task");
     await first.putWrites(config, [["__resume__", ["one"]]], "task");
     await first.putWrites(config, [["__resume__", ["one", "two"]]], "task");
-    await first.putWrites(config, [["a", "ignored"], ["b", "ignored"]], "task");
+    await first.putWrites(
+      config,
+      [
+        ["a", "ignored"],
+        ["b", "ignored"],
+      ],
+      "task",
+    );
     await first.close();
     const tuple = await (await store.open()).getTuple(at("t"));
     expect(tuple?.pendingWrites).toEqual([
@@ -142,20 +190,23 @@ describe.each(storeNames)("on %s", (name) => {
     ["an instance of a class that is not registered", { deep: { inner: new (class Own {})() } }],
     ["a promise", { deep: Promise.resolve(1) }],
     ["a WeakMap", { deep: [new WeakMap()] }],
-  ])("%s in state fails the step that wrote it, names channel, node and path, and the thread goes on after a fix", async (_, value) => {
-    const saver = await (await newStore(name)).open();
-    for (const durability of ["sync", "async"] as const) {
-      let good = false;
-      const app = holding(saver, () => (good ? "fine" : value));
-      const error = await errorOf(app.invoke({ other: 0 }, at(durability, { durability })));
-      expect(error).toMatchObject({ code: "UNSERIALIZABLE_VALUE" });
-      for (const part of ["value", "write", "deep"]) expect(error?.message).toContain(part);
-      const state = await app.getState(at(durability));
-      expect([state.next, state.values.value]).toEqual([["write"], undefined]);
-      good = true;
-      expect(await app.invoke(null, at(durability, { durability }))).toMatchObject({ value: "fine", other: 1 });
-    }
-  });
+  ])(
+    "%s in state fails the step that wrote it, names channel, node and path, and the thread goes on after a fix",
+    async (_, value) => {
+      const saver = await (await newStore(name)).open();
+      for (const durability of ["sync", "async"] as const) {
+        let good = false;
+        const app = holding(saver, () => (good ? "fine" : value));
+        const error = await errorOf(app.invoke({ other: 0 }, at(durability, { durability })));
+        expect(error).toMatchObject({ code: "UNSERIALIZABLE_VALUE" });
+        for (const part of ["value", "write", "deep"]) expect(error?.message).toContain(part);
+        const state = await app.getState(at(durability));
+        expect([state.next, state.values.value]).toEqual([["write"], undefined]);
+        good = true;
+        expect(await app.invoke(null, at(durability, { durability }))).toMatchObject({ value: "fine", other: 1 });
+      }
+    },
+  );
 
   test("a stored value that was damaged fails the resume and names what is missing; other threads are fine", async () => {
     const store = await newStore(name);
@@ -165,7 +216,9 @@ describe.each(storeNames)("on %s", (name) => {
     const damaged = (backend: Backend): Backend =>
       new Proxy(backend, {
         get(target, property) {
-          if (property === "blobs") return async (thread: string, hashes: readonly string[]) => (thread === "t" ? new Map() : target.blobs(thread, hashes));
+          if (property === "blobs")
+            return async (thread: string, hashes: readonly string[]) =>
+              thread === "t" ? new Map() : target.blobs(thread, hashes);
           const value: unknown = Reflect.get(target, property, target);
           return typeof value === "function" ? (value.bind(target) as unknown) : value;
         },
@@ -219,13 +272,19 @@ describe.each(storeNames)("on %s", (name) => {
   test("everything of a run is durable when invoke has settled in async durability", async () => {
     const store = await newStore(name);
     const saver = await store.open();
-    await chain(saver, { a: () => ({ log: ["a"] }), b: () => ({ log: ["b"] }) }).invoke({ n: 1 }, at("t", { durability: "async" }));
+    await chain(saver, { a: () => ({ log: ["a"] }), b: () => ({ log: ["b"] }) }).invoke(
+      { n: 1 },
+      at("t", { durability: "async" }),
+    );
     const { checkpoint } = await saver.backend.load("t", "", undefined);
     const rows: string[] = [];
     for await (const row of saver.backend.checkpoints({ thread: "t" })) rows.push(row.id);
     expect(rows[0]).toBe(checkpoint?.id);
     expect(rows).toHaveLength(4);
     await saver.close();
-    expect((await chain(await store.open(), { a: () => ({}), b: () => ({}) }).getState(at("t"))).values.log).toEqual(["a", "b"]);
+    expect((await chain(await store.open(), { a: () => ({}), b: () => ({}) }).getState(at("t"))).values.log).toEqual([
+      "a",
+      "b",
+    ]);
   });
 });
