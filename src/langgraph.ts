@@ -8,6 +8,8 @@
  * - In a task `configurable` holds the saver, the task id, the task's namespace, the map of all enclosing checkpoints and
  *   the scratchpad, also where `executionInfo` is hidden (tools, lambdas).
  * - The scratchpad is one object per prepared task; a retry sets its `interruptCounter` to −1.
+ * - An inner `task()` call and an error handler list their caller's checkpoint once more, under the caller's namespace.
+ * - In async durability no put of a graph is called after one that failed.
  */
 
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";

@@ -22,7 +22,7 @@ const numbers = {
   zero: -0,
   big: 12n ** 40n,
 };
-const lookAlikes = [
+const lookAlikes: unknown[] = [
   { $: ["b", "hash"] },
   { $: ["l", "list", 3] },
   { $: ["j", "hash"] },

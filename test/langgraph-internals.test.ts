@@ -1,0 +1,223 @@
+/**
+ * What Holdfast relies on inside LangGraph, item by item as listed in `src/langgraph.ts`: a LangGraph version that changes
+ * one fails here by name, not in a user's thread.
+ */
+
+import { AIMessage } from "@langchain/core/messages";
+import { RunnableLambda } from "@langchain/core/runnables";
+import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
+import { tool } from "@langchain/core/tools";
+import { entrypoint, MemorySaver, MessagesAnnotation, START, StateGraph, task } from "@langchain/langgraph";
+import { ToolNode } from "@langchain/langgraph/prebuilt";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { State } from "./checkpointer/shapes.ts";
+import { at, errorOf } from "./checkpointer/subject.ts";
+
+interface Seen {
+  readonly control?: unknown;
+  readonly configurable: Record<PropertyKey, unknown>;
+}
+
+const MARK = Symbol.for("holdfast.test.mark");
+
+const here = () => AsyncLocalStorageProviderSingleton.getRunnableConfig() as unknown as Seen;
+
+/** MemorySaver that keeps the configs of its calls and marks those of runs, as our checkpointer does. */
+class Spy extends MemorySaver {
+  readonly calls: { readonly name: string; readonly config: Seen }[] = [];
+  readonly #mark: boolean;
+
+  constructor(mark = false) {
+    super();
+    this.#mark = mark;
+  }
+
+  override async getTuple(config: Parameters<MemorySaver["getTuple"]>[0]) {
+    const seen = config as unknown as Seen;
+    this.calls.push({ name: "getTuple", config: seen });
+    if (this.#mark && seen.control !== undefined) seen.configurable[MARK] ??= { run: true };
+    return super.getTuple(config);
+  }
+
+  override async put(...args: Parameters<MemorySaver["put"]>) {
+    this.calls.push({ name: "put", config: args[0] as unknown as Seen });
+    return super.put(...args);
+  }
+
+  override async putWrites(...args: Parameters<MemorySaver["putWrites"]>) {
+    this.calls.push({ name: "putWrites", config: args[0] as unknown as Seen });
+    return super.putWrites(...args);
+  }
+}
+
+test("a run's getTuple has a config with `control`; that of getState and updateState has none", async () => {
+  const saver = new Spy();
+  const app = new StateGraph(State)
+    .addNode("a", () => ({}))
+    .addEdge(START, "a")
+    .compile({ checkpointer: saver });
+  await app.invoke({ n: 1 }, at("t"));
+  const controls = () =>
+    saver.calls
+      .splice(0)
+      .filter(({ name }) => name === "getTuple")
+      .map(({ config }) => config.control !== undefined);
+  expect(new Set(controls())).toEqual(new Set([true]));
+  await app.getState(at("t"));
+  expect(new Set(controls())).toEqual(new Set([false]));
+  await app.updateState(at("t"), { n: 2 }, "a");
+  expect(new Set(controls())).toEqual(new Set([false]));
+});
+
+test("a symbol set on `configurable` in that getTuple reaches every saver call, node, tool, lambda and subgraph, and never the caller's object", async () => {
+  const saver = new Spy(true);
+  const marks: Record<string, unknown> = {};
+  const look = (name: string) => {
+    marks[name] = here().configurable[MARK];
+  };
+  const sub = new StateGraph(State)
+    .addNode("s", () => {
+      look("subgraph");
+      return {};
+    })
+    .addEdge(START, "s")
+    .compile();
+  const asTool = tool(() => (look("tool"), "done"), { name: "t", description: "t", schema: z.object({}) });
+  const lambda = RunnableLambda.from(() => look("lambda"));
+  const app = new StateGraph(MessagesAnnotation)
+    .addNode("tools", new ToolNode([asTool]))
+    .addNode("a", async () => {
+      look("node");
+      await lambda.invoke("x");
+      await sub.invoke({ n: 1 });
+      return {};
+    })
+    .addEdge(START, "tools")
+    .addEdge("tools", "a")
+    .compile({ checkpointer: saver });
+  const config = at("t");
+  const input = { messages: [new AIMessage({ content: "", tool_calls: [{ id: "1", name: "t", args: {} }] })] };
+  await app.invoke(input, config);
+  expect(Object.keys(marks).sort()).toEqual(["lambda", "node", "subgraph", "tool"]);
+  const own = marks["node"];
+  expect(own).toBeDefined();
+  for (const mark of Object.values(marks)) expect(mark).toBe(own);
+  for (const { name, config: seen } of saver.calls) if (name !== "getTuple") expect(seen.configurable[MARK]).toBe(own);
+  expect(Object.getOwnPropertySymbols(config.configurable)).toEqual([]);
+  expect(Object.getOwnPropertySymbols((await app.getState(config)).config.configurable ?? {})).toEqual([]);
+  // Another run has another one.
+  await app.invoke(input, config);
+  expect(marks["node"]).not.toBe(own);
+});
+
+test("in nodes, tools and lambdas `configurable` holds saver, task id, task namespace, enclosing checkpoints and scratchpad", async () => {
+  const saver = new Spy();
+  const seen: Record<string, Record<PropertyKey, unknown>> = {};
+  const look = (name: string) => {
+    seen[name] = here().configurable;
+  };
+  const asTool = tool(() => (look("tool"), "done"), { name: "t", description: "t", schema: z.object({}) });
+  const lambda = RunnableLambda.from(() => look("lambda"));
+  const app = new StateGraph(MessagesAnnotation)
+    .addNode("tools", new ToolNode([asTool]))
+    .addNode("a", async () => {
+      look("node");
+      await lambda.invoke("x");
+      return {};
+    })
+    .addEdge(START, "tools")
+    .addEdge("tools", "a")
+    .compile({ checkpointer: saver });
+  await app.invoke(
+    { messages: [new AIMessage({ content: "", tool_calls: [{ id: "1", name: "t", args: {} }] })] },
+    at("t"),
+  );
+  for (const [name, configurable] of Object.entries(seen)) {
+    expect(configurable["__pregel_checkpointer"], name).toBe(saver);
+    expect(configurable["thread_id"], name).toBe("t");
+    const id = String(configurable["__pregel_task_id"]);
+    expect(String(configurable["checkpoint_ns"]).endsWith(`:${id}`), name).toBe(true);
+    expect(Object.keys(configurable["checkpoint_map"] as object), name).toEqual([""]);
+    expect(configurable["__pregel_scratchpad"], name).toMatchObject({
+      interruptCounter: expect.any(Number),
+      callCounter: expect.any(Number),
+    });
+  }
+  expect(Object.keys(seen)).toHaveLength(3);
+});
+
+test("the scratchpad is one object per prepared task, and a retry sets its interruptCounter to -1", async () => {
+  const pads: { interruptCounter: number }[] = [];
+  const assigned: number[] = [];
+  let tries = 0;
+  const node = () => {
+    const pad = here().configurable["__pregel_scratchpad"] as { interruptCounter: number };
+    if (pads.length === 0) {
+      let counter = pad.interruptCounter;
+      Object.defineProperty(pad, "interruptCounter", {
+        configurable: true,
+        get: () => counter,
+        set: (value: number) => {
+          counter = value;
+          assigned.push(value);
+        },
+      });
+    }
+    pads.push(pad);
+    tries += 1;
+    if (tries < 3) throw new Error("again");
+    return {};
+  };
+  const app = new StateGraph(State)
+    .addNode("a", node, { retryPolicy: { maxAttempts: 3, initialInterval: 1, jitter: false, logWarning: false } })
+    .addEdge(START, "a")
+    .compile({ checkpointer: new MemorySaver() });
+  await app.invoke({ n: 1 }, at("t"));
+  expect(new Set(pads).size).toBe(1);
+  expect(pads).toHaveLength(3);
+  expect(assigned).toEqual([-1, -1]);
+});
+
+test("a task() call and an error handler list their caller's checkpoint once more, under the caller's namespace", async () => {
+  const maps: Record<string, Record<string, string>> = {};
+  const look = (name: string) => {
+    maps[name] = here().configurable["checkpoint_map"] as Record<string, string>;
+  };
+  const inner = task("inner", async () => look("task"));
+  await entrypoint({ name: "job", checkpointer: new MemorySaver() }, async () => inner()).invoke(1 as never, at("t"));
+  const handled = new StateGraph(State)
+    .addNode(
+      "a",
+      () => {
+        throw new Error("failed");
+      },
+      { errorHandler: () => (look("handler"), {}) } as never,
+    )
+    .addEdge(START, "a")
+    .compile({ checkpointer: new MemorySaver() });
+  await handled.invoke({ n: 1 }, at("t"));
+  for (const name of ["task", "handler"]) {
+    const ids = Object.values(maps[name] ?? {});
+    expect(ids, name).toHaveLength(2);
+    expect(new Set(ids).size, name).toBe(1);
+  }
+});
+
+test("in async durability no put of a graph is called after one that failed", async () => {
+  let puts = 0;
+  class Failing extends MemorySaver {
+    override async put(): Promise<never> {
+      puts += 1;
+      throw new Error("put failed");
+    }
+  }
+  const app = new StateGraph(State)
+    .addNode("a", () => ({}))
+    .addNode("b", () => ({}))
+    .addEdge(START, "a")
+    .addEdge("a", "b")
+    .compile({ checkpointer: new Failing() });
+  expect((await errorOf(app.invoke({ n: 1 }, at("t", { durability: "async" }))))?.message).toContain("put failed");
+  expect(puts).toBe(1);
+});
