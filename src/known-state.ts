@@ -143,7 +143,7 @@ export class KnownState {
     if (!stored.extended && stored.trees.length === length) this.lists.endsAt(list, length);
     let resolved: Tree[] | undefined;
     const trees = (): Tree[] => {
-      resolved ??= stored.trees.slice(0, length).map((tree) => this.#serde.resolve(tree, reader.blobs));
+      resolved ??= reader.resolved(list).slice(0, length);
       return resolved;
     };
     return { list, length, depth: stored.depth, trees, size: stored.size };

@@ -106,6 +106,7 @@ export class ValueReader {
   readonly #blobs = new Map<string, string | Uint8Array>();
   readonly #lists = new Map<string, StoredList>();
   readonly #json = new Map<string, Tree>();
+  readonly #resolved = new Map<string, Tree[]>();
 
   constructor(backend: Backend, serde: Serde, thread: string) {
     this.#backend = backend;
@@ -119,6 +120,17 @@ export class ValueReader {
 
   list(list: string): StoredList | undefined {
     return this.#lists.get(list);
+  }
+
+  /** The items of a fetched list with what they refer to, made once however many lengths of it are read. */
+  resolved(list: string): readonly Tree[] {
+    const trees = this.#lists.get(list)?.trees ?? [];
+    let resolved = this.#resolved.get(list);
+    if (resolved === undefined || resolved.length < trees.length) {
+      resolved = trees.map((tree) => this.#serde.resolve(tree, this.#blobs));
+      this.#resolved.set(list, resolved);
+    }
+    return resolved;
   }
 
   /** Fetches everything that the values in these rows refer to. */
@@ -155,9 +167,11 @@ export class ValueReader {
     const stored = this.#lists.get(reference.list);
     if (stored === undefined || stored.trees.length < reference.length)
       throw this.#missing(`list ${reference.list}`, where);
+    const trees = this.resolved(reference.list);
     const items: unknown[] = new Array(reference.length);
-    for (let i = 0; i < reference.length; i += 1)
-      items[i] = this.#serde.fromTree(stored.trees[i] as Tree, this.#blobs, where);
+    for (let i = 0; i < reference.length; i += 1) {
+      items[i] = this.#serde.fromTree(trees[i] as Tree, this.#blobs, where);
+    }
     return items;
   }
 

@@ -1,5 +1,5 @@
 import { Document } from "@langchain/core/documents";
-import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, HumanMessage, SystemMessage, ToolMessage, isBaseMessage } from "@langchain/core/messages";
 import { Command, Overwrite, Send } from "@langchain/langgraph";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -77,6 +77,9 @@ function* edits(value: unknown, place = ""): Generator<Edit> {
     yield { place: `${place}.cause`, apply: () => void Object.assign(value, { cause: other(value.cause) }) };
     yield* edits(value.cause, `${place}.cause`);
     yield* fieldEdits(value, place);
+  } else if (isBaseMessage(value)) {
+    // These repeat what stands in the message itself and in its class.
+    yield* fieldEdits(value, place, ["lc_kwargs", "lc_namespace"]);
   } else yield* fieldEdits(value, place);
 }
 

@@ -100,13 +100,7 @@ export function messageTree(
 
 /** Whether a message has exactly its class's own fields, and the constant ones have their constant values. */
 function hasUsualFields(kind: MessageKind, fields: Fields): boolean {
-  const { keys } = kind;
-  let n = 0;
-  for (const key in fields) {
-    if (key !== keys[n]) return false;
-    n++;
-  }
-  if (n !== keys.length) return false;
+  if (!hasOwnKeys(kind, fields)) return false;
   const namespace = fields.lc_namespace as readonly unknown[] | undefined;
   return (
     fields.type === kind.type &&
@@ -137,7 +131,7 @@ export function isUsualMessage(kind: MessageKind, message: object): boolean {
 
 /** Whether {@link messageTree} would give this tree. `same` compares the fields that are no equal primitives. */
 export function sameMessage(tree: MessageTree, message: object, same: Same): boolean {
-  const { kind, shape } = tree;
+  const { kind } = tree;
   const fields = message as Fields;
   const { content, id, name, additional_kwargs, response_metadata } = fields;
   return (
@@ -147,9 +141,26 @@ export function sameMessage(tree: MessageTree, message: object, same: Same): boo
     (tree.kwargs === undefined ? isEmptyObject(additional_kwargs) : same(tree.kwargs, additional_kwargs)) &&
     (tree.metadata === undefined ? isEmptyObject(response_metadata) : same(tree.metadata, response_metadata)) &&
     sameRest(tree, fields, same) &&
-    hasUsualFields(kind, fields) &&
-    sameShape(shape, fields.lc_kwargs, fields)
+    fields.type === kind.type &&
+    fields.lc_serializable === true &&
+    (!kind.directOutput || fields.lc_direct_tool_output === true) &&
+    hasOwnKeys(kind, fields)
   );
+}
+
+/**
+ * Whether the message has exactly its class's own fields. The keys stand with the object's shape in V8, so this touches
+ * no memory of the message itself. What stands behind `lc_kwargs` and `lc_namespace` is not looked at again: it repeats
+ * the message and its class, and over a long conversation the memory touched per message is what the comparison costs.
+ */
+function hasOwnKeys(kind: MessageKind, fields: Fields): boolean {
+  const { keys } = kind;
+  let n = 0;
+  for (const key in fields) {
+    if (key !== keys[n]) return false;
+    n++;
+  }
+  return n === keys.length;
 }
 
 type Same = (tree: Tree, value: unknown) => boolean;
@@ -190,43 +201,6 @@ function sameRest(tree: MessageTree, fields: Fields, same: Same): boolean {
 
 function sameField(stored: Tree | undefined, value: unknown, same: Same): boolean {
   return stored === undefined ? value === undefined : same(stored, value);
-}
-
-/** Whether `lc_kwargs` has the keys of the shape, in their order, and as values those of the message. */
-function sameShape(shape: MessageShape, kwargs: unknown, message: Fields): boolean {
-  if (!isPlain(kwargs)) return false;
-  const { keys, fields } = shape;
-  let n = 0;
-  for (const key in kwargs) {
-    if (key !== keys[n] || (kwargs as Fields)[key] !== fieldOf(message, fields[n] as number, key)) return false;
-    n++;
-  }
-  return n === keys.length;
-}
-
-function fieldOf(message: Fields, field: number, key: string): unknown {
-  switch (field) {
-    case 0:
-      return message.content;
-    case 1:
-      return message.id;
-    case 2:
-      return message.name;
-    case 3:
-      return message.additional_kwargs;
-    case 4:
-      return message.response_metadata;
-    case 5:
-      return message.tool_calls;
-    case 6:
-      return message.invalid_tool_calls;
-    case 7:
-      return message.usage_metadata;
-    case 8:
-      return message.tool_call_id;
-    default:
-      return message[key];
-  }
 }
 
 /** The node of a stored message, its fields as `tree` gives them. */
