@@ -53,7 +53,7 @@ import { BlobCollector, listReference } from "./values.ts";
 
 export interface CheckpointerOptions {
   /** Classes of the user that may be kept in state, see {@link ValueType}. */
-  readonly types?: readonly ValueType<never>[];
+  readonly types?: readonly ValueType[];
   /** Largest value in characters, its large strings included. Default 100,000,000. */
   readonly maxValueChars?: number;
   /** Path of the audit journal (JSON lines); none by default. */
