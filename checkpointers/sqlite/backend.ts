@@ -40,7 +40,11 @@ export async function sqliteBackend(file: string, options: SqliteOptions = {}): 
     const ownership = checked.readonly ? observer(path) : await Owner.register(path);
     owners = ownership;
     // Preparing statements reads the schema, and so may have to wait.
-    return await untilFree(path, checked.busyTimeoutMs, () => new SqliteBackend(`sqlite:${file}`, db, checked, ownership));
+    return await untilFree(
+      path,
+      checked.busyTimeoutMs,
+      () => new SqliteBackend(`sqlite:${file}`, db, checked, ownership),
+    );
   } catch (error) {
     db.close();
     owners?.release();

@@ -257,7 +257,9 @@ export class Committer {
     if (this.#findBlob.get(threadNo, hash) !== undefined) return;
     const { data } = op;
     const { lastInsertRowid } =
-      typeof data === "string" ? this.#insertData.run(STRING_FORM, storeText(data)) : this.#insertData.run(BYTES_FORM, data);
+      typeof data === "string"
+        ? this.#insertData.run(STRING_FORM, storeText(data))
+        : this.#insertData.run(BYTES_FORM, data);
     this.#insertBlob.run(threadNo, hash, lastInsertRowid);
   }
 

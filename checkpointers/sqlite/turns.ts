@@ -16,7 +16,7 @@ const PAUSE_MS_MAX = 25;
 
 type Outcome<T> = { readonly failed: false; readonly value: T } | { readonly failed: true; readonly error: unknown };
 
-function valueOf<T>(outcome: Outcome<T>): T {
+function valueIn<T>(outcome: Outcome<T>): T {
   if (outcome.failed) throw outcome.error;
   return outcome.value;
 }
@@ -94,7 +94,7 @@ export class Turns {
     // Nobody before us and nobody in the way: no promise is made, which is half of a small commit's CPU.
     if (this.#tail === undefined && !this.#db.inTransaction) {
       const outcome = this.#tryNow(body, around);
-      if (outcome !== undefined) return valueOf(outcome);
+      if (outcome !== undefined) return valueIn(outcome);
     }
     return this.#writeInTurn(body, around);
   }
@@ -117,7 +117,7 @@ export class Turns {
       if (this.#tail === turn) this.#tail = undefined;
       leave();
     }
-    return valueOf(outcome);
+    return valueIn(outcome);
   }
 
   /** Refuses every later call and resolves when the writers before have ended. */

@@ -1,13 +1,25 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { compareIds, packDigest, packId, packToken, unpackDigest, unpackId, unpackToken, uuidBound } from "../../checkpointers/sqlite/ids.ts";
+import {
+  compareIds,
+  packDigest,
+  packId,
+  packToken,
+  unpackDigest,
+  unpackId,
+  unpackToken,
+  uuidBound,
+} from "../../checkpointers/sqlite/ids.ts";
 
 const wellFormed = fc.string({ unit: fc.constantFrom("a", "A", "0", "-", "_", "\0", "~", "é", "\uffff", "😀", " ") });
 /** Text that looks like a UUID up to some place. */
-const nearlyUuid = fc
-  .tuple(fc.uuid(), fc.nat(40), wellFormed)
-  .map(([uuid, at, rest]) => uuid.slice(0, at) + rest);
-const anyId = fc.oneof(fc.uuid(), fc.uuid().map((uuid) => uuid.toUpperCase()), wellFormed, nearlyUuid);
+const nearlyUuid = fc.tuple(fc.uuid(), fc.nat(40), wellFormed).map(([uuid, at, rest]) => uuid.slice(0, at) + rest);
+const anyId = fc.oneof(
+  fc.uuid(),
+  fc.uuid().map((uuid) => uuid.toUpperCase()),
+  wellFormed,
+  nearlyUuid,
+);
 
 test("every id comes back from its packed form, and only canonical UUIDs take 16 bytes", () => {
   fc.assert(

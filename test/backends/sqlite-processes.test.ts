@@ -92,7 +92,10 @@ test("a commit that finds the lock held for busyTimeoutMs fails with BUSY and no
   const backend = await open(file, { busyTimeoutMs: 50 });
   const child = await lockedBy(file);
   const commit = async () => backend.commit([[checkpoint("1")], [blob("hash", "data")]]);
-  await expect(commit()).rejects.toMatchObject({ code: "BUSY", message: expect.stringContaining("busyTimeoutMs (50 ms)") });
+  await expect(commit()).rejects.toMatchObject({
+    code: "BUSY",
+    message: expect.stringContaining("busyTimeoutMs (50 ms)"),
+  });
   tell(child);
   expect(await child.line()).toBe("released");
   expect(await backend.load("t", "", undefined)).toMatchObject({ head: undefined });

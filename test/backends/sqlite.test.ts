@@ -8,7 +8,18 @@ import { describeBackend } from "holdfast/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { sqliteBackend } from "../../checkpointers/sqlite/backend.ts";
 import { compareIds } from "../../checkpointers/sqlite/ids.ts";
-import { accept, blob, checkpoint, codes, collect, deleteThread, headOf, ids, items, writes } from "../../src/testing/backend-rows.ts";
+import {
+  accept,
+  blob,
+  checkpoint,
+  codes,
+  collect,
+  deleteThread,
+  headOf,
+  ids,
+  items,
+  writes,
+} from "../../src/testing/backend-rows.ts";
 import { scratchDirectory } from "./scratch.ts";
 
 await describeBackend("sqliteBackend(file)", async () => {
@@ -69,7 +80,11 @@ test("a group is one transaction, whatever is refused in it", async () => {
   };
   channels.commitInside.subscribe(count);
   onTestFinished(() => void channels.commitInside.unsubscribe(count));
-  const group = [[checkpoint("2", { heads: ["1"] })], [blob("hash", "data"), checkpoint("3", { heads: ["1"] })], [writes([[0, "c", 1]])]];
+  const group = [
+    [checkpoint("2", { heads: ["1"] })],
+    [blob("hash", "data"), checkpoint("3", { heads: ["1"] })],
+    [writes([[0, "c", 1]])],
+  ];
   expect(await codes(backend, group)).toEqual(["accepted", "HEAD_MOVED", "accepted"]);
   expect(transactions).toBe(1);
   expect((await backend.blobs("t", ["hash"])).size).toBe(0);
@@ -78,7 +93,11 @@ test("a group is one transaction, whatever is refused in it", async () => {
 
 test("an id without UTF-8 refuses its commit and no other", async () => {
   const { backend } = await fresh();
-  const group = [[checkpoint("1")], [checkpoint("2"), blob("hash", "data", { thread: "\ud800" })], [blob("hash", "data")]];
+  const group = [
+    [checkpoint("1")],
+    [checkpoint("2"), blob("hash", "data", { thread: "\ud800" })],
+    [blob("hash", "data")],
+  ];
   expect(await codes(backend, group)).toEqual(["accepted", "INVALID_ID", "accepted"]);
   expect(await headOf(backend)).toBe("1");
 });
@@ -118,7 +137,12 @@ test("every string and every byte array comes back as it went in", async () => {
   };
   const body = (name: string) => (typeof values[name] === "string" ? `json/1 ${values[name]}` : "json/1 0");
   for (const [name, value] of Object.entries(values)) {
-    await accept(backend, blob(name, value), checkpoint(name, { body: body(name) }), items(name, 0, [1], { body: body(name) }));
+    await accept(
+      backend,
+      blob(name, value),
+      checkpoint(name, { body: body(name) }),
+      items(name, 0, [1], { body: body(name) }),
+    );
   }
   const found = await backend.blobs("t", Object.keys(values));
   for (const [name, value] of Object.entries(values)) {
@@ -132,8 +156,15 @@ test("every string and every byte array comes back as it went in", async () => {
 
 test("lists of checkpoints are merged over namespaces, threads and kinds of ids, page after page", async () => {
   const uuid = fc.uuid();
-  const id = fc.oneof(uuid, uuid.map((text) => text.slice(0, 20)), fc.string({ unit: fc.constantFrom("0", "f", "-", "z", "\uffff", "😀") }));
-  const rows = fc.array(fc.record({ id, thread: fc.constantFrom("a", "b"), ns: fc.constantFrom("", "x") }), { minLength: 300, maxLength: 400 });
+  const id = fc.oneof(
+    uuid,
+    uuid.map((text) => text.slice(0, 20)),
+    fc.string({ unit: fc.constantFrom("0", "f", "-", "z", "\uffff", "😀") }),
+  );
+  const rows = fc.array(fc.record({ id, thread: fc.constantFrom("a", "b"), ns: fc.constantFrom("", "x") }), {
+    minLength: 300,
+    maxLength: 400,
+  });
   await fc.assert(
     fc.asyncProperty(rows, fc.option(id, { nil: undefined }), async (rows, before) => {
       const { backend } = await fresh({ synchronous: "OFF" });
@@ -157,7 +188,9 @@ test("lists of checkpoints are merged over namespaces, threads and kinds of ids,
 
 test("a list that is read half way holds nothing open: others write, and the log is written back whole", async () => {
   const { file, backend, transaction } = await fresh();
-  const chain = Array.from({ length: 250 }, (_, i) => checkpoint(String(1000 + i), { parent: i === 0 ? undefined : String(999 + i) }));
+  const chain = Array.from({ length: 250 }, (_, i) =>
+    checkpoint(String(1000 + i), { parent: i === 0 ? undefined : String(999 + i) }),
+  );
   await accept(backend, ...chain);
   const other = await sqliteBackend(file);
   onTestFinished(() => other.close());
@@ -165,7 +198,10 @@ test("a list that is read half way holds nothing open: others write, and the log
     const iterator = list[Symbol.asyncIterator]();
     await iterator.next();
     await accept(other, checkpoint("0", { heads: undefined }), writes([[0, "c", 1]], { checkpoint: "1000" }));
-    await other.transaction?.((tx) => ({ ops: [], value: (tx as Database).exec("create table if not exists users (id)") }));
+    await other.transaction?.((tx) => ({
+      ops: [],
+      value: (tx as Database).exec("create table if not exists users (id)"),
+    }));
     const rest = await collect({ [Symbol.asyncIterator]: () => iterator });
     expect(rest.filter((row) => row.id !== "0")).toHaveLength(249);
   }
@@ -174,7 +210,9 @@ test("a list that is read half way holds nothing open: others write, and the log
 
 test("ancestors show no row that was stored after the call, and a deletion meanwhile is an error, not a short history", async () => {
   const { backend } = await fresh();
-  const chain = Array.from({ length: 250 }, (_, i) => checkpoint(String(i), { parent: i === 0 ? undefined : String(i - 1) }));
+  const chain = Array.from({ length: 250 }, (_, i) =>
+    checkpoint(String(i), { parent: i === 0 ? undefined : String(i - 1) }),
+  );
   await accept(backend, ...chain);
   const reading = backend.ancestors("t", "", "249")[Symbol.asyncIterator]();
   await reading.next();
@@ -191,11 +229,22 @@ test("ancestors show no row that was stored after the call, and a deletion meanw
 test("the id of a deleted thread is nowhere in the tables, and its next life begins in the next era", async () => {
   const { backend, transaction } = await fresh();
   const thread = "somebody@example.org";
-  await accept(backend, checkpoint("1", { thread }), writes([[0, "c", 1]], { thread }), blob("hash", "data", { thread }), items("l", 0, [1], { thread }));
+  await accept(
+    backend,
+    checkpoint("1", { thread }),
+    writes([[0, "c", 1]], { thread }),
+    blob("hash", "data", { thread }),
+    items("l", 0, [1], { thread }),
+  );
   await accept(backend, deleteThread(thread));
   const left = await transaction((tx) => {
     const tables = tx.prepare("select name from sqlite_schema where type = 'table'").pluck().all() as string[];
-    return { ops: [], value: tables.map((name) => [name, tx.prepare(`select * from ${name}`).all()] as const).filter(([, rows]) => rows.length > 0) };
+    return {
+      ops: [],
+      value: tables
+        .map((name) => [name, tx.prepare(`select * from ${name}`).all()] as const)
+        .filter(([, rows]) => rows.length > 0),
+    };
   });
   expect(left.map(([name]) => name).sort()).toEqual(["holdfast_meta", "holdfast_threads"]);
   expect(JSON.stringify(left)).not.toContain("somebody");
@@ -215,12 +264,29 @@ test("a transaction commits the body's own statements and its operations togethe
 
   const broken = new RangeError("by the body");
   const failures: [(tx: Database) => unknown, unknown][] = [
-    [() => { throw broken; }, broken],
+    [
+      () => {
+        throw broken;
+      },
+      broken,
+    ],
     [() => ({ ops: [checkpoint("2", { heads: ["0"] })], value: 0 }), { code: "HEAD_MOVED" }],
     [() => ({ ops: [checkpoint("2")], value: Promise.reject(new Error("later")) }), { code: "INVALID_ARGUMENT" }],
     [async () => ({ ops: [checkpoint("2")], value: 0 }), { code: "INVALID_ARGUMENT" }],
-    [(tx) => { tx.exec("rollback"); return { ops: [checkpoint("2")], value: 0 }; }, { code: "INVALID_ARGUMENT" }],
-    [(tx) => { tx.exec("rollback; begin"); return { ops: [checkpoint("2")], value: 0 }; }, { code: "INVALID_ARGUMENT" }],
+    [
+      (tx) => {
+        tx.exec("rollback");
+        return { ops: [checkpoint("2")], value: 0 };
+      },
+      { code: "INVALID_ARGUMENT" },
+    ],
+    [
+      (tx) => {
+        tx.exec("rollback; begin");
+        return { ops: [checkpoint("2")], value: 0 };
+      },
+      { code: "INVALID_ARGUMENT" },
+    ],
   ];
   for (const [body, error] of failures) {
     const attempt = transaction((tx) => {
@@ -256,7 +322,11 @@ test("a closed backend answers CLOSED, and closing waits for what was begun", as
   await commit;
   await closing;
   await backend.close();
-  for (const call of [() => accept(backend, checkpoint("2")), () => headOf(backend), () => transaction(() => ({ ops: [], value: 0 }))]) {
+  for (const call of [
+    () => accept(backend, checkpoint("2")),
+    () => headOf(backend),
+    () => transaction(() => ({ ops: [], value: 0 })),
+  ]) {
     await expect(call()).rejects.toMatchObject({ code: "CLOSED" });
   }
   await expect(collect(backend.checkpoints({}))).rejects.toMatchObject({ code: "CLOSED" });
