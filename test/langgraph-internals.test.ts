@@ -83,7 +83,7 @@ test("a symbol set on `configurable` in that getTuple reaches every saver call, 
     })
     .addEdge(START, "s")
     .compile();
-  const asTool = tool(() => (look("tool"), "done"), { name: "t", description: "t", schema: z.object({}) });
+  const asTool = tool(() => String(look("tool")), { name: "t", description: "t", schema: z.object({}) });
   const lambda = RunnableLambda.from(() => look("lambda"));
   const app = new StateGraph(MessagesAnnotation)
     .addNode("tools", new ToolNode([asTool]))
@@ -117,7 +117,7 @@ test("in nodes, tools and lambdas `configurable` holds saver, task id, task name
   const look = (name: string) => {
     seen[name] = here().configurable;
   };
-  const asTool = tool(() => (look("tool"), "done"), { name: "t", description: "t", schema: z.object({}) });
+  const asTool = tool(() => String(look("tool")), { name: "t", description: "t", schema: z.object({}) });
   const lambda = RunnableLambda.from(() => look("lambda"));
   const app = new StateGraph(MessagesAnnotation)
     .addNode("tools", new ToolNode([asTool]))
@@ -192,7 +192,12 @@ test("a task() call and an error handler list their caller's checkpoint once mor
       () => {
         throw new Error("failed");
       },
-      { errorHandler: () => (look("handler"), {}) } as never,
+      {
+        errorHandler: () => {
+          look("handler");
+          return {};
+        },
+      } as never,
     )
     .addEdge(START, "a")
     .compile({ checkpointer: new MemorySaver() });
