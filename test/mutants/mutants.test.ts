@@ -169,8 +169,8 @@ const mutants: readonly Mutant[] = [
     mutations: [
       change(
         "src/checkpointer.ts",
-        "const stored = this.#queuePut(config, place, thread, checkpoint, metadata, split, parent, sink);",
-        "const stored = new Promise((resolve) => setImmediate(resolve)).then(() => this.#queuePut(config, place, thread, checkpoint, metadata, split, parent, sink));",
+        "return this.#queuePut(config, place, thread, checkpoint, metadata, split, parent, sink);",
+        "return new Promise((resolve) => setImmediate(resolve)).then(() => this.#queuePut(config, place, thread, checkpoint, metadata, split, parent, sink));",
       ),
     ],
     caughtBy: state.storedAsPut,
