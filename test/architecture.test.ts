@@ -153,11 +153,12 @@ describe("LangGraph's inside", () => {
     expect(wrong).toEqual([]);
   });
 
-  /** What src runs of the engine: to pause an effect, and to give restored values their classes. */
+  /** What src runs of the engine: to pause an effect, to know a command, and to give restored values their classes. */
   const USES_ENGINE = [
     "src/effect-call.ts",
     "src/effect-refusals.ts",
     "src/langgraph.ts",
+    "src/run.ts",
     "src/serde/langchain-codec.ts",
   ];
 
