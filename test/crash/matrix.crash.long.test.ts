@@ -12,7 +12,7 @@ for (const backend of ["sqlite", "jsonl"] satisfies BackendName[]) {
     for (const scenario of scenarios) {
       if (scenario.backends?.includes(backend) === false) continue;
       test(scenario.name, async () => {
-        const report = await killScenario(scenario, backend, { depth: 2 });
+        const report = await killScenario(scenario, backend, { depth: 2, depthSample: 6 });
         done.push({ name: `${backend}: ${scenario.name}`, report });
         expect(report).toMatchObject({ repeated: 0, lost: 0, violations: [], missed: [], failedStarts: 0 });
       });
