@@ -1,7 +1,7 @@
 /** One result: what was compared, what came out, the bar it is held to. Printed as one line of JSON. */
 
 import type { Measurement, Round } from "./rounds.ts";
-import { median, round, type Spread, spread } from "./statistics.ts";
+import { median, round, roundedSpread, type Spread, spread } from "./statistics.ts";
 
 export interface Line {
   readonly bench: string;
@@ -70,10 +70,6 @@ export function lineOf<V extends string>(rounds: readonly Round<V>[], spec: Line
       loopMsMax: round(Math.max(...loops)),
     },
   };
-}
-
-function roundedSpread({ median, q1, q3, min, max }: Spread): Spread {
-  return { median: round(median), q1: round(q1), q3: round(q3), min: round(min), max: round(max) };
 }
 
 /** The same figure of two variants, and its ratio. */

@@ -13,6 +13,7 @@ import { counts } from "./counts.ts";
 import { effects, resume } from "./effects.ts";
 import { deltaGrowth, listGrowth, messagesGrowth, officialGrowth } from "./growth.ts";
 import { describeLine, type Line } from "./line.ts";
+import { fsyncUs } from "./noise.ts";
 import { type BenchName, type Options, readOptions, USAGE } from "./options.ts";
 import { deltaRead, read } from "./read.ts";
 import type { Bench } from "./rounds.ts";
@@ -105,6 +106,7 @@ async function environment(options: Options, dir: string): Promise<object> {
     // Much more than 0 before the first measurement: others use the machine.
     loadAverage: loadavg(),
     fsyncIsReal: (await statfs(dir)).type !== TMPFS,
+    fsyncUs: await fsyncUs(dir),
     versions: Object.fromEntries(names.map((name) => [name, version(name)])),
     rounds: options.rounds,
     quick: options.quick,

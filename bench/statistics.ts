@@ -39,3 +39,7 @@ export function spread(values: readonly number[]): Spread {
 export function round(value: number): number {
   return Number.isInteger(value) || !Number.isFinite(value) ? value : Number(value.toPrecision(3));
 }
+
+export function roundedSpread({ median, q1, q3, min, max }: Spread): Spread {
+  return { median: round(median), q1: round(q1), q3: round(q3), min: round(min), max: round(max) };
+}
