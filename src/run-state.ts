@@ -137,9 +137,11 @@ export class RunThread {
     this.#waiters.clear();
   }
 
-  /** A put of the namespace failed; in the root this ends the run, in a subgraph whoever waits for its checkpoints. */
+  /**
+   * A put of the namespace failed, before anything of it was queued: whoever waits for its later checkpoints is told so.
+   * No refusal of the run: what it queued before is sound and is still to be stored.
+   */
   fail(ns: string, reason: HoldfastError): void {
-    if (ns === "") return this.refuse(reason);
     this.failed.set(ns, reason);
     for (const [key, waiters] of this.#waiters) {
       if (!key.startsWith(place(ns, ""))) continue;

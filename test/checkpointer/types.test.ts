@@ -52,7 +52,7 @@ test("a live object is handed in anew at each invoke, is never stored, and the s
   const used: string[] = [];
   const app = new StateGraph(State)
     .addNode("a", (_state, config) => {
-      const { client } = (config as { configurable: { client: () => string } }).configurable;
+      const { client } = (config as unknown as { configurable: { client: () => string } }).configurable;
       used.push(client());
       return { note: String(interrupt("ok?")) };
     })
