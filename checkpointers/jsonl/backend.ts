@@ -103,6 +103,8 @@ class JsonlBackend extends StateBackend {
   #logged: number;
   /** Commits come one after the other; settles when the last one has. */
   #tail: Promise<void> = Promise.resolve();
+  /** Commits and compactions that are not done when they return, and those that wait for them. */
+  #underWay = 0;
 
   constructor(directory: string, parts: Parts) {
     const durability = parts.fsync ? "fsync" : "os";
@@ -113,19 +115,36 @@ class JsonlBackend extends StateBackend {
     this.#logged = parts.logged;
   }
 
-  async commit(group: readonly Commit[]): Promise<readonly Verdict[]> {
-    this.requireOpen();
-    const answer = this.#tail.then(() => this.#commit(group));
+  commit(group: readonly Commit[]): Promise<readonly Verdict[]> | readonly Verdict[] {
+    try {
+      this.requireOpen();
+      if (this.#underWay > 0) return this.#inTurn(() => this.#commit(group));
+      const answer = this.#commit(group);
+      // What is not done yet takes its turn too.
+      return "then" in answer ? this.#inTurn(() => answer) : answer;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** After everything that is under way; whatever comes meanwhile waits for it. */
+  async #inTurn<T>(action: () => Promise<T> | T): Promise<T> {
+    this.#underWay += 1;
+    const answer = this.#tail.then(action);
     this.#tail = answer.then(
-      () => this.compactIfWorthwhile(),
+      () => {},
       () => {},
     );
-    return answer;
+    try {
+      return await answer;
+    } finally {
+      this.#underWay -= 1;
+    }
   }
 
   /** Writes the log anew when more than half of it is outdated. Failing is no failure of a commit: the log is whole. */
   async compactIfWorthwhile(): Promise<void> {
-    if (this.#log.size < this.#compactBytesMin || this.#logged <= 2 * this.state.weight) return;
+    if (!this.#worthCompacting) return;
     try {
       await this.#log.rewrite(this.state.changes(), () => {});
     } catch (error) {
@@ -138,6 +157,10 @@ class JsonlBackend extends StateBackend {
     this.#logged = this.state.weight;
   }
 
+  get #worthCompacting(): boolean {
+    return this.#log.size >= this.#compactBytesMin && this.#logged > 2 * this.state.weight;
+  }
+
   protected async release(): Promise<void> {
     await this.#tail;
     try {
@@ -147,7 +170,7 @@ class JsonlBackend extends StateBackend {
     }
   }
 
-  async #commit(group: readonly Commit[]): Promise<readonly Verdict[]> {
+  #commit(group: readonly Commit[]): Promise<readonly Verdict[]> | readonly Verdict[] {
     const { draft, payloads, verdicts } = this.#judge(group);
     const apply = () => {
       for (const change of draft.changes) {
@@ -157,15 +180,23 @@ class JsonlBackend extends StateBackend {
     };
     if (draft.changes.some((change) => change.kind === "delete")) {
       // An appended deletion would leave the thread's lines in the file: writing the log anew is the commit.
-      await this.#log.rewrite(withoutDeleted(this.state.changes(), draft.changes), () => {
+      const rewritten = this.#log.rewrite(withoutDeleted(this.state.changes(), draft.changes), () => {
         apply();
         this.#logged = this.state.weight;
       });
-    } else if (payloads.length > 0) {
-      await this.#log.append(payloads);
-      apply();
+      return rewritten.then(() => verdicts);
     }
-    return verdicts;
+    const appending = payloads.length > 0 ? this.#log.append(payloads) : undefined;
+    if (appending === undefined) {
+      apply();
+      if (this.#worthCompacting) void this.#inTurn(() => this.compactIfWorthwhile());
+      return verdicts;
+    }
+    return appending.then(async () => {
+      apply();
+      await this.compactIfWorthwhile();
+      return verdicts;
+    });
   }
 
   #judge(group: readonly Commit[]): { draft: Draft; payloads: Buffer[]; verdicts: Verdict[] } {

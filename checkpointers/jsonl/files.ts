@@ -1,6 +1,6 @@
 /** The few things the log needs of a file system, so that tests can let each of them fail. */
 
-import { createReadStream } from "node:fs";
+import { createReadStream, fdatasyncSync, writeSync } from "node:fs";
 import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 
@@ -28,6 +28,14 @@ export interface OpenFile {
   /** Makes the file's contents and length durable. */
   sync(): Promise<void>;
   close(): Promise<void>;
+  /**
+   * The same, done when it returns. An append uses these where they are there: LangGraph may give the event loop no turn
+   * for a whole run, and a write that waits for one would leave all of the run volatile.
+   */
+  readonly now?: {
+    write(bytes: Uint8Array, position: number): number;
+    sync(): void;
+  };
 }
 
 /** Read in pieces of this size. */
@@ -87,9 +95,14 @@ async function syncDirectory(path: string): Promise<void> {
 
 class NodeFile implements OpenFile {
   readonly #handle: FileHandle;
+  readonly now: NonNullable<OpenFile["now"]>;
 
   constructor(handle: FileHandle) {
     this.#handle = handle;
+    this.now = {
+      write: (bytes, position) => writeSync(handle.fd, bytes, 0, bytes.length, position),
+      sync: () => fdatasyncSync(handle.fd),
+    };
   }
 
   async write(bytes: Uint8Array, position: number): Promise<number> {

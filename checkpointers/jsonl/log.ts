@@ -27,6 +27,8 @@ const batchCharacters = 1 << 16;
 /** Lines are handed to the file system in pieces of about this size. */
 const pieceBytes = 1 << 20;
 
+const NOTHING_WRITTEN = "the file system accepted no byte";
+
 export interface LogOptions {
   readonly directory: string;
   readonly files: Files;
@@ -86,12 +88,37 @@ export class Log {
     return this.#end;
   }
 
-  /** Appends a record for each payload. @throws {HoldfastError} STORAGE_FAILED: the log is as before, see L2. */
-  async append(payloads: readonly Buffer[]): Promise<void> {
+  /**
+   * Appends a record for each payload; undefined where that is done when it returns.
+   * @throws {HoldfastError} STORAGE_FAILED, by rejecting: the log is as before, see L2.
+   */
+  append(payloads: readonly Buffer[]): Promise<void> | undefined {
+    const { now } = this.#file;
+    if (now === undefined || this.#repair !== "none" || channels.commitInside.hasSubscribers)
+      return this.#appendInTurns(payloads);
+    const bytes = this.#records(payloads);
+    this.#repair = "truncate";
+    try {
+      for (let done = 0; done < bytes.length; ) {
+        const written = now.write(bytes.subarray(done), this.#end + done);
+        if (written === 0) throw new Error(NOTHING_WRITTEN);
+        done += written;
+      }
+      if (this.#options.fsync) {
+        this.#repair = "rewrite";
+        now.sync();
+      }
+    } catch (error) {
+      return this.#takeBack(error);
+    }
+    this.#appended(bytes.length, payloads.length);
+    return undefined;
+  }
+
+  async #appendInTurns(payloads: readonly Buffer[]): Promise<void> {
     // First of all: a log that is written anew has other line numbers.
     await this.#makeAppendable();
-    const first = this.#lines + 1;
-    const bytes = Buffer.concat(payloads.flatMap((payload, at) => recordOf(first + at, payload)));
+    const bytes = this.#records(payloads);
     this.#repair = "truncate";
     try {
       if (channels.commitInside.hasSubscribers) {
@@ -104,13 +131,26 @@ export class Log {
       }
       if (this.#options.fsync) await this.#sync();
     } catch (error) {
-      // Sooner is better than at the next append: a crash until then would bring back what was not acknowledged.
-      await this.#makeAppendable().catch(() => {});
-      throw this.#failed("Appending to", error);
+      return this.#takeBack(error);
     }
+    this.#appended(bytes.length, payloads.length);
+  }
+
+  #records(payloads: readonly Buffer[]): Buffer {
+    const first = this.#lines + 1;
+    return Buffer.concat(payloads.flatMap((payload, at) => recordOf(first + at, payload)));
+  }
+
+  #appended(bytes: number, lines: number): void {
     this.#repair = "none";
-    this.#end += bytes.length;
-    this.#lines += payloads.length;
+    this.#end += bytes;
+    this.#lines += lines;
+  }
+
+  /** Sooner is better than at the next append: a crash until then would bring back what was not acknowledged. */
+  async #takeBack(error: unknown): Promise<never> {
+    await this.#makeAppendable().catch(() => {});
+    throw this.#failed("Appending to", error);
   }
 
   /**
@@ -253,7 +293,7 @@ function* batches(changes: Iterable<Change>): Generator<Change[]> {
 async function writeAll(file: OpenFile, bytes: Uint8Array, position: number): Promise<void> {
   for (let done = 0; done < bytes.length; ) {
     const written = await file.write(bytes.subarray(done), position + done);
-    if (written === 0) throw new Error("the file system accepted no byte");
+    if (written === 0) throw new Error(NOTHING_WRITTEN);
     done += written;
   }
 }

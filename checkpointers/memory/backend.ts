@@ -20,8 +20,12 @@ class MemoryBackend extends StateBackend {
     super("memory:", { processes: "one", durability: "none", transactions: false }, state);
   }
 
-  async commit(group: readonly Commit[]): Promise<readonly Verdict[]> {
-    this.requireOpen();
+  commit(group: readonly Commit[]): Promise<readonly Verdict[]> | readonly Verdict[] {
+    try {
+      this.requireOpen();
+    } catch (error) {
+      return Promise.reject(error);
+    }
     return group.map((commit) => {
       const { verdict, changes } = judge(this.state, commit);
       for (const change of changes) this.state.apply(change);

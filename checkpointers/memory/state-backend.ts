@@ -30,7 +30,7 @@ export abstract class StateBackend implements Backend {
     state.owners.add(this.owner);
   }
 
-  abstract commit(group: readonly Commit[]): Promise<readonly Verdict[]>;
+  abstract commit(group: readonly Commit[]): Promise<readonly Verdict[]> | readonly Verdict[];
 
   /** Called once: ends what is under way and releases what is held. */
   protected abstract release(): Promise<void>;

@@ -59,19 +59,50 @@ export class FaultyFiles implements Files {
       truncate: (length) => this.#change("truncate", () => file.truncate(length)),
       sync: () => this.#change("sync", () => file.sync()),
       close: () => file.close(),
+      ...(file.now === undefined ? {} : { now: this.#wrapNow(file.now) }),
     };
   }
 
+  #wrapNow(now: NonNullable<OpenFile["now"]>): NonNullable<OpenFile["now"]> {
+    return {
+      write: (bytes, position) =>
+        this.#changeNow(
+          "write",
+          () => now.write(bytes, position),
+          () => now.write(bytes.subarray(0, Math.ceil(bytes.length / 2)), position),
+        ),
+      sync: () => this.#changeNow("sync", () => now.sync()),
+    };
+  }
+
+  #changeNow<T>(what: string, whole: () => T, part?: () => unknown): T {
+    const failure = this.#failureOf(what);
+    if (failure === undefined) return whole();
+    if (failure.acts === "whole") whole();
+    if (failure.acts === "part") part?.();
+    throw failure.error;
+  }
+
   async #change<T>(what: string, whole: () => Promise<T>, part?: () => Promise<unknown>): Promise<T> {
+    const failure = this.#failureOf(what);
+    if (failure === undefined) return whole();
+    if (failure.acts === "whole") await whole();
+    if (failure.acts === "part") await part?.();
+    throw failure.error;
+  }
+
+  /** Counts a change; how it fails, or undefined where it does not. */
+  #failureOf(what: string): { readonly acts: "whole" | "part" | "nothing"; readonly error: Error } | undefined {
     this.asked.push(what);
     this.#changes += 1;
     const { at, code, how, times } = this.#plan;
-    if (this.#changes < at || this.#changes >= at + times) return whole();
-    if (this.#changes === at) {
-      if (how === "after") await whole();
-      if (how === "partly") await part?.();
-    }
-    throw Object.assign(new Error(`${code}: injected into change ${this.#changes} (${what})`), { code });
+    if (this.#changes < at || this.#changes >= at + times) return undefined;
+    const first = this.#changes === at;
+    const acts = first && how === "after" ? "whole" : first && how === "partly" ? "part" : "nothing";
+    return {
+      acts,
+      error: Object.assign(new Error(`${code}: injected into change ${this.#changes} (${what})`), { code }),
+    };
   }
 }
 
@@ -91,6 +122,14 @@ export function shortFiles(bytesMax: number): Files {
         truncate: (length) => file.truncate(length),
         sync: () => file.sync(),
         close: () => file.close(),
+        ...(file.now === undefined
+          ? {}
+          : {
+              now: {
+                ...file.now,
+                write: (bytes: Uint8Array, at: number) => file.now?.write(bytes.subarray(0, bytesMax), at) ?? 0,
+              },
+            }),
       };
     },
   };
