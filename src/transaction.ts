@@ -80,6 +80,11 @@ async function execute(call: EffectCall, body: (tx: unknown) => unknown): Promis
     const row = { ...call.row("done", attempt), rev: (found.before?.row.rev ?? 0) + 1, body: text };
     return { ops: effectOps(row, thread.era, found.before?.row.rev ?? null, call.blobs), value: result };
   });
+  // The backend has written this row itself, past the ledger that journals the others.
+  if (saver.journal !== undefined) {
+    const stored = await saver.effectLedger.findKey(call.key);
+    if (stored !== undefined) await saver.journal.effect(stored.record);
+  }
   return call.fresh(value);
 }
 

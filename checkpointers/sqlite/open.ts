@@ -32,6 +32,8 @@ export async function openDatabase(file: string, options: CheckedOptions): Promi
     db = opened;
     // Everything that looks into the file may find it locked, this pragma too: it reads the schema.
     await untilFree(path, busyTimeoutMs, () => opened.pragma(`synchronous = ${options.synchronous}`));
+    // What a deletion frees is overwritten: nothing of a deleted thread stays readable in unused pages.
+    opened.pragma("secure_delete = on");
     await untilFree(path, busyTimeoutMs, () => prepareTables(opened, path, readonly));
     await untilFree(path, busyTimeoutMs, () => useWal(opened, path, readonly));
     return { db, path: realpathSync(path) };
