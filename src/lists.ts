@@ -35,7 +35,8 @@ export interface KnownList {
 /** The array to be stored: live, or captured as trees where the comparison has to wait. */
 export interface Items {
   readonly length: number;
-  matches(index: number, stored: Tree): boolean;
+  /** How many of the first `most` items are what the stored trees say. */
+  samePrefix(stored: readonly Tree[], most: number): number;
   tree(index: number): Tree;
 }
 
@@ -55,7 +56,7 @@ export function isPlainArray(value: unknown): value is readonly unknown[] {
 export function liveItems(serde: Serde, value: readonly unknown[], sink: BlobSink, where: () => string): Items {
   return {
     length: value.length,
-    matches: (index, stored) => serde.matches(stored, value[index]),
+    samePrefix: (stored, most) => serde.samePrefix(stored, value, most),
     tree: (index) => serde.toTree(value[index], sink, () => `${where()}, item ${index}`),
   };
 }
@@ -64,7 +65,11 @@ export function liveItems(serde: Serde, value: readonly unknown[], sink: BlobSin
 export function capturedItems(serde: Serde, trees: readonly Tree[]): Items {
   return {
     length: trees.length,
-    matches: (index, stored) => serde.stringify(stored) === serde.stringify(trees[index] as Tree),
+    samePrefix: (stored, most) => {
+      let i = 0;
+      while (i < most && serde.stringify(stored[i] as Tree) === serde.stringify(trees[i] as Tree)) i += 1;
+      return i;
+    },
     tree: (index) => trees[index] as Tree,
   };
 }
@@ -90,11 +95,7 @@ export class ListWriter {
 
   /** How many of the first items are stored already. */
   samePrefix(known: KnownList, items: Items): number {
-    const trees = known.trees();
-    const most = Math.min(known.length, items.length);
-    let i = 0;
-    while (i < most && items.matches(i, trees[i] as Tree)) i += 1;
-    return i;
+    return items.samePrefix(known.trees(), Math.min(known.length, items.length));
   }
 
   /** Decides which rows the array needs, given the list its channel held before. */

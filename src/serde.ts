@@ -111,6 +111,11 @@ export class Serde {
   matches(tree: Tree, value: unknown): boolean {
     return this.#comparison.same(tree, value);
   }
+
+  /** How many of the first `most` values match their trees, in order. */
+  samePrefix(trees: readonly Tree[], values: readonly unknown[], most: number): number {
+    return this.#comparison.samePrefix(trees, values, most);
+  }
 }
 
 /** JSON text with the codec's name and version in front. */

@@ -265,11 +265,16 @@ describe("any message", () => {
         expect(back).toStrictEqual(value);
         expect(Object.keys(back.lc_kwargs)).toEqual(Object.keys(value.lc_kwargs));
         expect(shelf.serde.matches(tree, back)).toBe(true);
+        // A message that has been looked at is looked at again in fewer steps, and those must notice as much.
+        const seen = shelf.tree(value);
+        for (let i = 0; i < 2; i++) expect(shelf.serde.samePrefix([seen], [back], 1)).toBe(1);
         const all = [...edits(back)];
         const edit = all[n % all.length] as Edit;
         const before = new Shelf().text(back);
         edit.apply();
-        expect(shelf.serde.matches(tree, back), edit.place).toBe(new Shelf().text(back) === before);
+        const same = new Shelf().text(back) === before;
+        expect(shelf.serde.matches(tree, back), edit.place).toBe(same);
+        expect(shelf.serde.samePrefix([seen], [back], 1), edit.place).toBe(same ? 1 : 0);
       }),
       { numRuns: 3000 },
     );

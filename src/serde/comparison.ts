@@ -7,7 +7,7 @@ import { bytesForm, bytesView } from "./bytes.ts";
 import { escapedObject, isOddArray, oddArray } from "./builtin-codecs.ts";
 import type { ClassCodec } from "./class-codec.ts";
 import { Encoder } from "./encoder.ts";
-import { isUsualMessage, MessageTree, sameMessage } from "./message.ts";
+import { isUsualMessage, MessageTree, sameMessage, samePlainMessage } from "./message.ts";
 import { type MessageKind, messageKind } from "./message-kind.ts";
 import { isForeignPlain, isPlain, isPlainArray } from "./primitive.ts";
 import type { Registry } from "./registry.ts";
@@ -20,6 +20,23 @@ export class Comparison {
   constructor(registry: Registry) {
     this.#registry = registry;
     this.#same = (tree, value) => this.same(tree, value);
+  }
+
+  /** How many of the first `most` values still are what their trees say. */
+  samePrefix(trees: readonly Tree[], values: readonly unknown[], most: number): number {
+    for (let i = 0; i < most; i++) {
+      const tree = trees[i] as Tree;
+      const value = values[i];
+      if (tree instanceof MessageTree && tree.text !== undefined && tree.kind.family !== "tool") {
+        if (typeof value !== "object" || value === null || !this.#plainMessage(tree, value)) return i;
+      } else if (!this.same(tree, value)) return i;
+    }
+    return most;
+  }
+
+  #plainMessage(tree: MessageTree, value: object): boolean {
+    if (tree.seen !== value && !isOfKind(tree.kind, value)) return false;
+    return samePlainMessage(tree, value, this.#same);
   }
 
   same(tree: Tree, value: unknown): boolean {

@@ -31,31 +31,14 @@ const KEYS: ReadonlyMap<string, string> = new Map(Object.entries(LETTERS).map(([
 /** Own fields that are the same in every instance of the class. */
 const CONSTANT = ["lc_serializable", "lc_kwargs", "lc_namespace", "lc_direct_tool_output", "type"];
 
-/** Numbers of the fields most messages have. */
-export const FIELD: Readonly<Record<string, number>> & { readonly other: number } = {
-  content: 0,
-  id: 1,
-  name: 2,
-  additional_kwargs: 3,
-  response_metadata: 4,
-  tool_calls: 5,
-  invalid_tool_calls: 6,
-  usage_metadata: 7,
-  tool_call_id: 8,
-  other: 9,
-};
-
 /** Which keys `lc_kwargs` has; all their values are those of the message's own fields. */
 export class MessageShape {
   readonly text: string;
   readonly keys: readonly string[];
-  /** For each key its number, see {@link FIELD}: comparing is a jump and a named load instead of a keyed one. */
-  readonly fields: readonly number[];
 
   constructor(text: string, keys: readonly string[]) {
     this.text = text;
     this.keys = keys;
-    this.fields = keys.map((key) => FIELD[key] ?? FIELD.other);
   }
 }
 

@@ -10,7 +10,7 @@
 
 import { type Fields, kindsByName, type MessageKind, type MessageShape } from "./message-kind.ts";
 import { isPlain, isPlainArray } from "./primitive.ts";
-import { damaged, type Tree, type TreeNode, tagged, UNDEFINED } from "./tree.ts";
+import { BlobTree, damaged, type Tree, type TreeNode, tagged, UNDEFINED } from "./tree.ts";
 
 /** A message in its usual shape. A field that is undefined here has its default: undefined, `{}` or `[]`. */
 export class MessageTree implements TreeNode {
@@ -23,6 +23,14 @@ export class MessageTree implements TreeNode {
   readonly metadata: Tree | undefined;
   /** In the order of `kind.rest`; undefined where all have their defaults. */
   readonly rest: readonly (Tree | undefined)[] | undefined;
+  /** The content of a message that is a text and nothing else, see {@link samePlainMessage}; undefined for others. */
+  readonly text: string | undefined;
+  /** The message that was compared last and found to be the same, and its parts by reference. Only compared with. */
+  seen: object | undefined = undefined;
+  seenKwargs: unknown = undefined;
+  seenMetadata: unknown = undefined;
+  seenCalls: unknown = undefined;
+  seenInvalid: unknown = undefined;
 
   constructor(
     kind: MessageKind,
@@ -42,6 +50,8 @@ export class MessageTree implements TreeNode {
     this.kwargs = kwargs;
     this.metadata = metadata;
     this.rest = rest;
+    const bare = kwargs === undefined && metadata === undefined && rest === undefined && kind.family !== "other";
+    this.text = bare && typeof id !== "object" && typeof name !== "object" ? textOf(content) : undefined;
   }
 
   toJSON(): Tree {
@@ -55,6 +65,11 @@ export class MessageTree implements TreeNode {
     });
     return tagged("m", this.kind.name, this.shape.text, fields);
   }
+}
+
+function textOf(content: Tree): string | undefined {
+  const text = content instanceof BlobTree ? content.data : content;
+  return typeof text === "string" ? text : undefined;
 }
 
 /** Whether `value` is a plain object without properties. */
@@ -127,6 +142,54 @@ function shapeOf(kind: MessageKind, fields: Fields): MessageShape | undefined {
 
 export function isUsualMessage(kind: MessageKind, message: object): boolean {
   return hasUsualFields(kind, message as Fields) && shapeOf(kind, message as Fields) !== undefined;
+}
+
+/**
+ * {@link sameMessage} for a tree with a `text`. It runs over the whole conversation at every superstep, and there the
+ * time goes into waiting for memory: what was looked at before is looked at again in as few steps as can be, so that the
+ * processor gets on to the next messages meanwhile. Half the time of looking at everything anew (4,000 messages, cold
+ * caches: 180 against 350 ns each).
+ */
+export function samePlainMessage(tree: MessageTree, message: object, same: Same): boolean {
+  const fields = message as Fields;
+  if (tree.seen === message) return isAsSeen(tree, fields);
+  if (!sameMessage(tree, message, same)) return false;
+  tree.seen = message;
+  tree.seenKwargs = fields.additional_kwargs;
+  tree.seenMetadata = fields.response_metadata;
+  tree.seenCalls = fields.tool_calls;
+  tree.seenInvalid = fields.invalid_tool_calls;
+  return true;
+}
+
+function isAsSeen(tree: MessageTree, fields: Fields): boolean {
+  const { kind } = tree;
+  if (
+    fields.content !== tree.text ||
+    fields.id !== tree.id ||
+    fields.name !== tree.name ||
+    fields.additional_kwargs !== tree.seenKwargs ||
+    fields.response_metadata !== tree.seenMetadata ||
+    fields.type !== kind.type ||
+    fields.lc_serializable !== true
+  )
+    return false;
+  if (kind.family === "ai") {
+    const { tool_calls, invalid_tool_calls } = fields as { tool_calls: unknown; invalid_tool_calls: unknown };
+    if (tool_calls !== tree.seenCalls || invalid_tool_calls !== tree.seenInvalid || fields.usage_metadata !== undefined)
+      return false;
+    if ((tool_calls as unknown[]).length > 0 || (invalid_tool_calls as unknown[]).length > 0) return false;
+  }
+  for (const _key in tree.seenKwargs as object) return false;
+  for (const _key in tree.seenMetadata as object) return false;
+  // A field that was added stands at the end.
+  let count = 0;
+  let last = "";
+  for (const key in fields) {
+    count++;
+    last = key;
+  }
+  return count === kind.keys.length && last === kind.keys[count - 1];
 }
 
 /** Whether {@link messageTree} would give this tree. `same` compares the fields that are no equal primitives. */
