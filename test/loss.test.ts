@@ -4,9 +4,9 @@
  */
 
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { run } from "holdfast";
 import { describe, expect, test } from "vitest";
@@ -16,15 +16,19 @@ const program = fileURLToPath(new URL("../dist/test/loss/program.js", import.met
 /** Commits that async durability may hold back; a superstep of one task has one or two. */
 const HELD_BACK_MAX = 32;
 
-/** Kills the program in superstep 151 and looks at what is stored; then goes on to the end. */
+/** Kills the program in superstep 151. */
+function kill(store: string, durability: Durability, turns: boolean, path: string): void {
+  const args = [program, store, durability, turns ? "turns" : "none", path];
+  const child = spawnSync(process.execPath, args, { encoding: "utf8", cwd: dirname(path) });
+  expect([child.signal, child.stderr]).toEqual(["SIGKILL", ""]);
+}
+
+/** What is stored after the kill; then goes on to the end. */
 async function stored(store: string, durability: Durability, turns = true): Promise<number | undefined> {
   const directory = mkdtempSync(join(tmpdir(), "holdfast-loss-"));
   try {
     const path = join(directory, "state");
-    const child = spawnSync(process.execPath, [program, store, durability, turns ? "turns" : "none", path], {
-      encoding: "utf8",
-    });
-    expect([child.signal, child.stderr]).toEqual(["SIGKILL", ""]);
+    kill(store, durability, turns, path);
     const checkpointer = await (stores[store] as (path: string) => ReturnType<(typeof stores)[string]>)(path);
     const app = counting(checkpointer, false, false);
     const { values } = await app.getState(config(durability));
@@ -36,6 +40,13 @@ async function stored(store: string, durability: Durability, turns = true): Prom
     rmSync(directory, { recursive: true });
   }
 }
+
+test.each(["sync", "async", "exit"] as const)("memory, %s durability: a kill takes everything", (durability) => {
+  const directory = mkdtempSync(join(tmpdir(), "holdfast-loss-"));
+  kill("memory", durability, true, join(directory, "state"));
+  expect(readdirSync(directory)).toEqual([]);
+  rmSync(directory, { recursive: true });
+});
 
 describe.each(Object.keys(stores))("%s", (store) => {
   test("sync durability: a kill takes no finished step", async () => {

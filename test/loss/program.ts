@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { Annotation, END, START, StateGraph } from "@langchain/langgraph";
 import { type Checkpointer, run } from "holdfast";
 import { jsonl } from "holdfast/checkpointers/jsonl";
+import { memory } from "holdfast/checkpointers/memory";
 import { sqlite } from "holdfast/checkpointers/sqlite";
 
 /** Backends and their settings for durability. */
@@ -45,7 +46,7 @@ export function counting(checkpointer: Checkpointer, dies: boolean, turns: boole
 }
 
 const [store = "", durability, turns, path = ""] = process.argv.slice(2);
-const open = stores[store];
+const open = store === "memory" ? async () => memory() : stores[store];
 if (open !== undefined) {
   await run(counting(await open(path), true, turns === "turns"), input, config(durability as Durability));
 }
