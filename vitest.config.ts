@@ -18,6 +18,8 @@ export default defineConfig({
     globals: true,
     include: ["test/**/*.test.ts"],
     exclude: ["test/**/*.long.test.ts"],
+    // Many tests wait for processes of their own: a core less, as is the default, would leave half of a small machine idle.
+    maxWorkers: "100%",
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },
