@@ -98,6 +98,15 @@ export async function crashMatrix(options: CrashMatrixOptions): Promise<CrashRep
   }
 }
 
+/** The number of the commit a plan kills at; 0 for other places. */
+function commitOf(plan: CrashPlan): number {
+  return Number(/^commit:(\d+):/.exec(plan.at(-1) ?? "")?.[1] ?? 0);
+}
+
+function commitsOf(points: readonly string[] = []): number {
+  return Math.max(0, ...points.map((point) => commitOf([point])));
+}
+
 class Matrix {
   readonly #options: CrashMatrixOptions;
   readonly #root: string;
@@ -107,6 +116,9 @@ class Matrix {
   readonly #lives: Life[] = [];
   readonly #done: { plan: CrashPlan; recovery: readonly string[] }[] = [];
   readonly #reached = new Set<string>();
+  /** Plans a try of which finished with fewer commits than the plan's. */
+  readonly #endedBefore = new Set<string>();
+  readonly #absent = new Set<string>();
   #runs = 0;
   /** Whether a directory was left for inspection. */
   kept = false;
@@ -125,14 +137,16 @@ class Matrix {
     const reference = await this.#reference();
     const plans = this.#plans(reference);
     await this.#all(plans, reference);
-    if (this.#options.depth === 2) plans.push(...(await this.#killRecoveries(reference)));
-    const points = plans.map(formatPlan);
+    const offered = this.#withoutAbsent(plans);
+    if (this.#options.depth === 2) offered.push(...(await this.#killRecoveries(reference)));
+    const points = offered.map(formatPlan);
     const sum = (of: (life: Life) => number) => this.#lives.reduce((total, life) => total + of(life), 0);
     return {
       program: this.#program,
       points,
       reached: points.filter((plan) => this.#reached.has(plan)),
       missed: points.filter((plan) => !this.#reached.has(plan)),
+      absent: [...this.#absent],
       kills: sum((life) => life.kills),
       restarts: sum((life) => life.restarts),
       failedStarts: sum((life) => life.failedStarts),
@@ -177,6 +191,20 @@ class Matrix {
   }
 
   /**
+   * How commits are grouped depends on timing, so the recording run may have made a commit or two more than any try: such
+   * a place is no place of the program. Only where the tries themselves show that they ended with fewer commits, and
+   * never for places that the caller has listed.
+   */
+  #withoutAbsent(plans: readonly CrashPlan[]): CrashPlan[] {
+    if (Array.isArray(this.#options.points)) return [...plans];
+    for (const plan of plans) {
+      const text = formatPlan(plan);
+      if (!this.#reached.has(text) && this.#endedBefore.has(text)) this.#absent.add(text);
+    }
+    return plans.filter((plan) => !this.#absent.has(formatPlan(plan)));
+  }
+
+  /**
    * Kills a sample of the starts that recover; the plans that count. What a recovery still has to commit depends on
    * how the first start's commits were grouped, so a second point may be gone when its plan is tried; that plan says
    * nothing and is left out, unless fewer than half of the sample were reached.
@@ -214,7 +242,11 @@ class Matrix {
       this.#violations.push(...findings.map((finding) => ({ plan: formatPlan(plan), dir: life.dir, ...finding })));
       if (findings.length === 0) this.#remove(life);
       else this.kept = true;
-      if (!life.reached) continue;
+      if (!life.reached) {
+        if (life.finished && commitsOf(life.points[plan.length - 1]) < commitOf(plan))
+          this.#endedBefore.add(formatPlan(plan));
+        continue;
+      }
       this.#reached.add(formatPlan(plan));
       this.#done.push({ plan, recovery: life.points[plan.length] ?? [] });
       return;

@@ -16,6 +16,8 @@ export interface CrashReport {
   readonly reached: readonly string[];
   /** Those where it never was, in any try. */
   readonly missed: readonly string[];
+  /** Commits of the recording run that no try made: how commits are grouped depends on timing. Not in `points`. */
+  readonly absent: readonly string[];
   /** Processes killed, each one seen to die by SIGKILL at its point. */
   readonly kills: number;
   /** Starts after the first one of each run. */
@@ -86,5 +88,6 @@ export function summary(report: CrashReport): string {
       `${kills} kills, ${restarts} restarts, ${effects} effects, ${repeated} repeated, ${lost} lost, ` +
       `${violations.length} violations, ${seconds} s`,
     ...summarisePlans(reached).map((line) => `  ${line}`),
+    ...summarisePlans(report.absent).map((line) => `  not made again, grouped otherwise: ${line}`),
   ].join("\n");
 }
