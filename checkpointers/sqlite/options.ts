@@ -1,6 +1,7 @@
 /** What `sqlite(file, options)` takes, checked. */
 
 import { HoldfastError } from "holdfast";
+import { nearest } from "../nearest.ts";
 
 /** What is safe once a commit is acknowledged: FULL also after a loss of power, NORMAL and OFF after a kill. */
 export type Synchronous = "FULL" | "NORMAL" | "OFF";
@@ -88,28 +89,4 @@ function invalid(message: string): HoldfastError {
 
 function show(value: unknown): string {
   return typeof value === "string" ? JSON.stringify(value) : String(value);
-}
-
-/** The name that was probably meant: the same without its case, or at most a third of its letters away. */
-function nearest(given: string, names: readonly string[]): string | undefined {
-  let best: { name: string; distance: number } | undefined;
-  for (const name of names) {
-    const distance = editDistance(given.toLowerCase(), name.toLowerCase());
-    if (best === undefined || distance < best.distance) best = { name, distance };
-  }
-  return best !== undefined && best.distance <= best.name.length / 3 ? best.name : undefined;
-}
-
-/** Letters to insert, remove or change to make `b` of `a`. */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const change = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(change, (row[j] as number) + 1, (next[j - 1] as number) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] as number;
 }
