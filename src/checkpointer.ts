@@ -141,7 +141,7 @@ export class Checkpointer extends BaseCheckpointSaver {
       // The parent, or the thread's era, is not known here: capture the values now, look the rest up.
       const captured = split.changed.map(([channel, value, version]) => {
         const tree = this.#serde.toTree(value, sink, () => `channel ${JSON.stringify(channel)}`);
-        return [channel, new Captured(tree, isPlainArray(value)), version] as const;
+        return [channel, new Captured(tree), version] as const;
       });
       return this.#putCold(config, place, thread, checkpoint, metadata, { ...split, changed: captured }, sink).catch(
         (error: unknown) => this.#putFailed(config, error),
@@ -418,14 +418,7 @@ export class Checkpointer extends BaseCheckpointSaver {
     ops: Op[],
     sink: BlobCollector,
   ): void {
-    const plan = this.#known.planCaptured(
-      thread.thread,
-      thread.era,
-      captured.tree,
-      captured.isArray,
-      before?.known,
-      sink,
-    );
+    const plan = this.#known.planCaptured(thread.thread, thread.era, captured.tree, before?.known, sink);
     forms.set(channel, { version, json: plan.json, known: plan.known, size: plan.known?.size ?? plan.json.length });
     for (const op of plan.ops) ops.push(op);
   }
@@ -498,10 +491,8 @@ export function isCheckpointer(saver: unknown): saver is Checkpointer {
 /** A changed channel's value, captured as a tree because the parent had to be looked up. */
 class Captured {
   readonly tree: Tree;
-  readonly isArray: boolean;
-  constructor(tree: Tree, isArray: boolean) {
+  constructor(tree: Tree) {
     this.tree = tree;
-    this.isArray = isArray;
   }
 }
 

@@ -106,15 +106,8 @@ export class KnownState {
     return this.#line(place)?.written?.get(channel);
   }
 
-  planCaptured(
-    thread: string,
-    era: number,
-    tree: Tree,
-    isArray: boolean,
-    before: KnownList | undefined,
-    sink: BlobSink,
-  ) {
-    if (isArray && Array.isArray(tree) && before !== undefined && tree.length > 0) {
+  planCaptured(thread: string, era: number, tree: Tree, before: KnownList | undefined, sink: BlobSink) {
+    if (Array.isArray(tree) && before !== undefined && tree.length > 0) {
       return this.lists.plan(thread, era, before, capturedItems(this.#serde, tree as readonly Tree[]));
     }
     return planValue(this.#serde, this.lists, thread, era, tree, sink);

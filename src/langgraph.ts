@@ -39,9 +39,6 @@ export const SPECIAL_WRITES: ReadonlyMap<string, number> = new Map([
   ["__resume__", -4],
 ]);
 
-/** LangGraph versions whose inside the tests have covered. */
-export const TESTED_LANGGRAPH = "1.7";
-
 export interface Scratchpad {
   interruptCounter: number;
   callCounter: number;
