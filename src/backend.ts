@@ -21,7 +21,18 @@
  */
 
 import { HoldfastError } from "./errors.ts";
-import type { CheckpointRow, EffectRow, Encoded, ItemsRow, ListBase, WriteRow } from "./model.ts";
+import type {
+  CheckpointRow,
+  DecisionRow,
+  EffectRow,
+  Encoded,
+  ItemsRow,
+  ListBase,
+  WaitKind,
+  WaitRow,
+  WaitStatus,
+  WriteRow,
+} from "./model.ts";
 
 /** What survives once `commit` has resolved: loss of power, death of the process, or neither. */
 export type BackendDurability = "fsync" | "os" | "none";
@@ -61,6 +72,18 @@ export type Op =
   /** Stores an effect. Refused unless its stored revision is `expect` (`null` = it must not exist). */
   | (OfThread & { readonly kind: "effect"; readonly row: EffectRow; readonly expect: number | null })
   /**
+   * With `expect: null`, opens a wait: stored unless its id is there already (then nothing happens; refused where that
+   * is another thread's). With a number, replaces the row whose revision that is.
+   */
+  | (OfThread & { readonly kind: "wait"; readonly row: WaitRow; readonly expect: number | null })
+  /**
+   * The task has gone on: an answered wait becomes consumed, an open one superseded, any other stays as it is. Its
+   * revision grows by one with the change. Never refused.
+   */
+  | (OfThread & { readonly kind: "endWait"; readonly id: string })
+  /** Appends to the thread's chain of decisions. Refused unless `row.seq` follows the last one. */
+  | (OfThread & { readonly kind: "decision"; readonly row: DecisionRow })
+  /**
    * Removes every row of the thread except effects with a given key, whose `thread` becomes "". What remains is
    * a tombstone that holds a digest of the thread id and the next era, never the id.
    */
@@ -82,6 +105,8 @@ export interface Loaded {
   readonly checkpoint: CheckpointRow | undefined;
   /** Its writes, in no particular order. */
   readonly writes: readonly WriteRow[];
+  /** Of a load of the root namespace: the thread's waits that are open or answered, in no particular order. */
+  readonly waits: readonly WaitRow[];
 }
 
 export interface CheckpointQuery {
@@ -101,6 +126,27 @@ export type EffectQuery =
   | { readonly key: string }
   | { readonly thread: string; readonly task?: string }
   | { readonly thread: string; readonly name: string; readonly digest: string };
+
+/** Every field given must match. The order is (openedAt, id), ids by code points. */
+export interface WaitQuery {
+  readonly id?: string | undefined;
+  readonly thread?: string | undefined;
+  readonly task?: string | undefined;
+  /** Any of these; default all. */
+  readonly status?: readonly WaitStatus[] | undefined;
+  /** Any of these; default all. */
+  readonly kind?: readonly WaitKind[] | undefined;
+  readonly name?: string | undefined;
+  readonly graph?: string | undefined;
+  readonly assignee?: string | undefined;
+  readonly owner?: string | undefined;
+  /** Only waits with `due` at or before this moment. */
+  readonly dueBy?: number | undefined;
+  /** Only waits that come after this place in the order: where a page continues. */
+  readonly after?: { readonly openedAt: number; readonly id: string } | undefined;
+  /** At most so many; default all. */
+  readonly limit?: number | undefined;
+}
 
 export interface Backend {
   /** For messages, for example `sqlite:holdfast.db`. */
@@ -133,6 +179,13 @@ export interface Backend {
   blobs(thread: string, hashes: readonly string[]): Promise<ReadonlyMap<string, string | Uint8Array>>;
   /** In no particular order. */
   effects(query: EffectQuery): Promise<readonly EffectRow[]>;
+
+  /** Reads no more rows than `limit` asks for where thread, or status alone, is given: also in a store with many more. */
+  waits(query: WaitQuery): Promise<readonly WaitRow[]>;
+  /** A thread's chain of decisions, or those of all threads, by (thread, seq); streams. */
+  decisions(query: { readonly thread?: string | undefined }): AsyncIterable<DecisionRow>;
+  /** The link `seq` of a thread's chain, or (undefined) the newest. */
+  decision(thread: string, seq: number | undefined): Promise<DecisionRow | undefined>;
 
   /** Whether the owner may still be running: false only where that is provably not so. */
   ownerAlive(owner: string): Promise<boolean>;
@@ -188,6 +241,42 @@ export function judgeEffect(op: Extract<Op, { kind: "effect" }>, stored: EffectR
     `Effect ${op.row.name} (${op.row.key}) was changed by another process meanwhile: ` +
       `expected revision ${op.expect ?? "none"}, found ${stored?.rev ?? "none"} (${stored?.status ?? "absent"}).`,
     { details: { key: op.row.key, name: op.row.name, expected: op.expect, found: stored?.rev ?? null } },
+  );
+}
+
+/** Refuses to change a wait that somebody else has changed, or to open one under the id of another thread's. */
+export function judgeWait(op: Extract<Op, { kind: "wait" }>, stored: WaitRow | undefined): Verdict {
+  const { row, expect } = op;
+  const ours = stored?.thread === row.thread;
+  if (expect === null ? ours || stored === undefined : ours && stored.rev === expect) return undefined;
+  const found = stored === undefined ? "it is gone" : `it is ${stored.status} (revision ${stored.rev})`;
+  return new HoldfastError(
+    "WAIT_CONFLICT",
+    stored !== undefined && stored.thread !== row.thread
+      ? `Wait ${row.id} of thread ${JSON.stringify(row.thread)} has the id of a wait of another thread; nothing of this commit is stored.`
+      : `Wait ${row.id} (${row.name}) of thread ${JSON.stringify(row.thread)} was changed meanwhile: ${found}. Nothing of this ` +
+          "commit is stored. Read the thread's state and its waits, and decide anew.",
+    {
+      details: { id: row.id, thread: row.thread, expected: expect, found: stored?.rev ?? null, status: stored?.status },
+    },
+  );
+}
+
+/** The row that `endWait` leaves, or undefined where it changes nothing. */
+export function endedWait(stored: WaitRow | undefined): WaitRow | undefined {
+  if (stored?.status === "answered") return { ...stored, status: "consumed", holder: undefined, rev: stored.rev + 1 };
+  if (stored?.status === "open") return { ...stored, status: "superseded", holder: undefined, rev: stored.rev + 1 };
+  return undefined;
+}
+
+/** Refuses a decision that does not follow the thread's last one. */
+export function judgeDecision(op: Extract<Op, { kind: "decision" }>, last: number | undefined): Verdict {
+  if (op.row.seq === (last ?? 0) + 1) return undefined;
+  return new HoldfastError(
+    "DECISION_CONFLICT",
+    `Decision ${op.row.seq} of thread ${JSON.stringify(op.thread)} does not follow the last one, ${last ?? "none"}: another ` +
+      "decision was recorded meanwhile. Nothing of this commit is stored; decide again.",
+    { details: { thread: op.thread, seq: op.row.seq, last: last ?? null } },
   );
 }
 

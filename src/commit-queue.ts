@@ -238,6 +238,10 @@ function sizeOf(op: Op): number {
       return op.data.length;
     case "effect":
       return op.row.body.length;
+    case "wait":
+    case "decision":
+      return op.row.body.length;
+    case "endWait":
     case "deleteThread":
       return 0;
     default: {

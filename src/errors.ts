@@ -49,6 +49,16 @@ const RETRYABLE = {
   NOT_EXECUTED: true,
   SETTLE_CONFLICT: false,
   UNKNOWN_EFFECT: false,
+  // waits
+  WAIT_CONFLICT: false,
+  DECISION_CONFLICT: true,
+  ALREADY_ANSWERED: false,
+  UNKNOWN_WAIT: false,
+  WAIT_CHANGED: false,
+  QUESTION_CHANGED: false,
+  AMBIGUOUS_ANSWER: false,
+  INVALID_ANSWER: false,
+  THREAD_WAITING: false,
   JOURNAL_FAILED: true,
 } as const;
 

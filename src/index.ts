@@ -7,16 +7,20 @@ export {
   type Commit,
   closedError,
   type EffectQuery,
+  endedWait,
   entriesOf,
+  judgeDecision,
   judgeEffect,
   judgeEra,
   judgeHead,
   judgeItems,
+  judgeWait,
   type Loaded,
   type Op,
   planWrites,
   type StoredCheckpoint,
   type Verdict,
+  type WaitQuery,
 } from "./backend.ts";
 export {
   EffectInDoubtError,
@@ -29,15 +33,19 @@ export {
   isHoldfastError,
   NotExecuted,
 } from "./errors.ts";
-export { type CommitEvent, channels, type EffectEvent, type LargeCheckpointEvent } from "./events.ts";
+export { type CommitEvent, channels, type EffectEvent, type LargeCheckpointEvent, type SwallowedWaitEvent } from "./events.ts";
 export type {
   CheckpointRow,
+  DecisionRow,
   EffectRow,
   EffectStatus,
   Encoded,
   ItemsRow,
   ListBase,
   ThreadRow,
+  WaitKind,
+  WaitRow,
+  WaitStatus,
   WriteRow,
 } from "./model.ts";
 export { Checkpointer, type CheckpointerOptions, isCheckpointer } from "./checkpointer.ts";

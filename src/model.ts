@@ -91,3 +91,63 @@ export interface EffectRow {
   /** Input, checkpoint map, and outcome, error or decision. */
   readonly body: Encoded;
 }
+
+/**
+ * Why a thread does not go on by itself.
+ *
+ * `question` asked with `ask` · `interrupt` LangGraph's own `interrupt()`, or a pause of another library · `event`
+ * `waitFor` · `timer` `sleep` · `settle` an effect whose outcome a person must tell.
+ */
+export type WaitKind = "question" | "interrupt" | "event" | "timer" | "settle";
+
+/**
+ * `open` nobody has decided · `answered` decided, and no run has taken the decision yet: the thread can go on ·
+ * `consumed` a run went on with it · `superseded` the thread went on without it (new input, an edit, a fork).
+ */
+export type WaitStatus = "open" | "answered" | "consumed" | "superseded";
+
+/** A question, a timer or an event that a thread waits for. Unique by id in the whole store. */
+export interface WaitRow {
+  /** 32 hex digits; also the id of the interrupt that LangGraph shows. */
+  readonly id: string;
+  readonly thread: string;
+  /** Namespace, checkpoint and task that wait. */
+  readonly ns: string;
+  readonly checkpoint: string;
+  readonly task: string;
+  readonly kind: WaitKind;
+  /** What it is called: the question, the event, the effect. */
+  readonly name: string;
+  /** Digest of what was shown. */
+  readonly digest: string;
+  readonly status: WaitStatus;
+  /** Milliseconds since 1970 by the writer's clock. */
+  readonly openedAt: number;
+  /** When something happens by itself (deadline, timeout, wake-up), in milliseconds since 1970; undefined = never. */
+  readonly due: number | undefined;
+  readonly graph: string | undefined;
+  /** Who is asked. */
+  readonly assignee: string | undefined;
+  /** Whose thread it is: queries of one owner never see another's. */
+  readonly owner: string | undefined;
+  /** Place of its decision in the thread's chain. */
+  readonly decision: number | undefined;
+  /** The backend owner that is taking the thread on, see `Backend.owner`; so that two do not. */
+  readonly holder: string | undefined;
+  /** Grows by one with every change; a change names the revision it was made from. */
+  readonly rev: number;
+  /** What was shown, and how an answer is checked. */
+  readonly body: Encoded;
+}
+
+/** One link of a thread's chain of decisions. Unique by (thread, seq); never changed. */
+export interface DecisionRow {
+  readonly thread: string;
+  /** 1, 2, 3 … without a gap. */
+  readonly seq: number;
+  /** The wait it decides. */
+  readonly wait: string;
+  /** 64 hex digits of SHA-256 over the hash before it, wait and body, see `decisionHash`. */
+  readonly hash: string;
+  readonly body: Encoded;
+}

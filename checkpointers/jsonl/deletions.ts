@@ -17,6 +17,8 @@ export function* withoutDeleted(live: Iterable<Change>, group: readonly Change[]
 function* survivor(change: Change, isDeleted: (thread: string) => boolean): Generator<Change> {
   switch (change.kind) {
     case "checkpoint":
+    case "wait":
+    case "decision":
       if (!isDeleted(change.row.thread)) yield change;
       return;
     case "effect": {

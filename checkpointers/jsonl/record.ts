@@ -13,7 +13,7 @@
 
 import { constants } from "node:buffer";
 import { crc32 } from "node:zlib";
-import { HoldfastError } from "holdfast";
+import { HoldfastError, type WaitRow } from "holdfast";
 import type { Change } from "../memory/change.ts";
 
 /** Readers refuse versions above this one. */
@@ -131,6 +131,10 @@ function restore(stored: StoredChange): Change {
     }
     case "effect":
       return { kind: "effect", row: Object.freeze(stored.row) };
+    case "wait":
+      return { kind: "wait", row: Object.freeze(restoreWait(stored.row)) };
+    case "decision":
+      return { kind: "decision", row: Object.freeze(stored.row) };
     case "era":
       return stored;
     default: {
@@ -138,4 +142,10 @@ function restore(stored: StoredChange): Change {
       return never;
     }
   }
+}
+
+/** With every field, also those that JSON has dropped. */
+function restoreWait(row: WaitRow): WaitRow {
+  const { due, graph, assignee, owner, decision, holder } = row;
+  return { ...row, due, graph, assignee, owner, decision, holder };
 }

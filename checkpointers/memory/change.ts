@@ -6,7 +6,7 @@
  */
 
 import { createHash } from "node:crypto";
-import type { CheckpointRow, EffectRow, ItemsRow, ListBase, WriteRow } from "holdfast";
+import type { CheckpointRow, DecisionRow, EffectRow, ItemsRow, ListBase, WaitRow, WriteRow } from "holdfast";
 
 export type Change =
   /** Stores the checkpoint, or replaces it, and makes it the head of its namespace. */
@@ -16,6 +16,10 @@ export type Change =
   | { readonly kind: "items"; readonly thread: string; readonly row: ItemsRow; readonly base: ListBase | undefined }
   | { readonly kind: "blob"; readonly thread: string; readonly hash: string; readonly data: string | Uint8Array }
   | { readonly kind: "effect"; readonly row: EffectRow }
+  /** Stores the wait, or replaces the one with its id. */
+  | { readonly kind: "wait"; readonly row: WaitRow }
+  /** Appends to the chain of the row's thread. */
+  | { readonly kind: "decision"; readonly row: DecisionRow }
   /** Removes the thread's rows and leaves its digest and next era. */
   | { readonly kind: "delete"; readonly thread: string; readonly digest: string; readonly era: number }
   /** What is left of a deletion: the digest of the thread id, see {@link threadDigest}, and the next era. */
@@ -30,6 +34,8 @@ export interface View {
   hasItems(thread: string, list: string, start: number): boolean;
   hasBlob(thread: string, hash: string): boolean;
   effect(key: string): EffectRow | undefined;
+  wait(id: string): WaitRow | undefined;
+  lastDecision(thread: string): DecisionRow | undefined;
 }
 
 /**
@@ -59,6 +65,13 @@ export function weightOf(change: Change): number {
       return fields + change.thread.length + change.data.length;
     case "effect":
       return fields + change.row.thread.length + change.row.ns.length + change.row.task.length + change.row.body.length;
+    case "wait":
+      // Twice as many fields as other rows have.
+      return (
+        2 * fields + change.row.thread.length + change.row.ns.length + change.row.task.length + change.row.body.length
+      );
+    case "decision":
+      return fields + change.row.thread.length + change.row.body.length;
     case "delete":
     case "era":
       return fields;

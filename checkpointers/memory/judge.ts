@@ -2,13 +2,18 @@
 
 import {
   type Commit,
+  type DecisionRow,
+  endedWait,
+  judgeDecision,
   judgeEffect,
   judgeEra,
   judgeHead,
   judgeItems,
+  judgeWait,
   type Op,
   planWrites,
   type Verdict,
+  type WaitRow,
   type WriteRow,
 } from "holdfast";
 import { afterDeletion, type Change, threadDigest, type View } from "./change.ts";
@@ -73,6 +78,26 @@ function judgeOp(draft: Draft, op: Op): Verdict {
       draft.apply({ kind: "effect", row: Object.freeze({ ...op.row }) });
       return undefined;
     }
+    case "wait": {
+      const stored = draft.wait(op.row.id);
+      const verdict = judgeWait(op, stored);
+      if (verdict !== undefined) return verdict;
+      if (op.expect === null && stored !== undefined) return undefined;
+      draft.apply({ kind: "wait", row: Object.freeze({ ...op.row }) });
+      return undefined;
+    }
+    case "endWait": {
+      const stored = draft.wait(op.id);
+      const ended = stored?.thread === op.thread ? endedWait(stored) : undefined;
+      if (ended !== undefined) draft.apply({ kind: "wait", row: Object.freeze(ended) });
+      return undefined;
+    }
+    case "decision": {
+      const verdict = judgeDecision(op, draft.lastDecision(op.thread)?.seq);
+      if (verdict !== undefined) return verdict;
+      draft.apply({ kind: "decision", row: Object.freeze({ ...op.row }) });
+      return undefined;
+    }
     default: {
       const never: never = op;
       return never;
@@ -89,6 +114,7 @@ interface ThreadDraft {
   tasks: Map<string, Map<number, WriteRow>>;
   items: Set<string>;
   blobs: Set<string>;
+  lastDecision: DecisionRow | undefined;
 }
 
 const taskKey = (ns: string, checkpoint: string, task: string) =>
@@ -101,6 +127,7 @@ export class Draft implements View {
   readonly #below: View;
   readonly #threads = new Map<string, ThreadDraft>();
   readonly #effects = new Map<string, EffectSlot>();
+  readonly #waits = new Map<string, WaitRow | undefined>();
 
   constructor(below: View) {
     this.#below = below;
@@ -138,6 +165,17 @@ export class Draft implements View {
     return row !== undefined && this.#threads.get(row.thread)?.fresh ? afterDeletion(row) : row;
   }
 
+  wait(id: string): WaitRow | undefined {
+    if (this.#waits.has(id)) return this.#waits.get(id);
+    const row = this.#below.wait(id);
+    return row !== undefined && this.#threads.get(row.thread)?.fresh ? undefined : row;
+  }
+
+  lastDecision(thread: string): DecisionRow | undefined {
+    const draft = this.#threads.get(thread);
+    return draft?.lastDecision ?? (draft?.fresh ? undefined : this.#below.lastDecision(thread));
+  }
+
   apply(change: Change): void {
     this.changes.push(change);
     switch (change.kind) {
@@ -161,6 +199,12 @@ export class Draft implements View {
         return;
       case "effect":
         this.#effects.set(change.row.key, change.row);
+        return;
+      case "wait":
+        this.#waits.set(change.row.id, change.row);
+        return;
+      case "decision":
+        this.#thread(change.row.thread).lastDecision = change.row;
         return;
       case "delete":
         this.#delete(change.thread, change.era);
@@ -187,6 +231,7 @@ export class Draft implements View {
     for (const [key, row] of this.#effects) {
       if (row?.thread === thread) this.#effects.set(key, afterDeletion(row));
     }
+    for (const [id, row] of this.#waits) if (row?.thread === thread) this.#waits.set(id, undefined);
     this.#threads.set(thread, emptyThread(era, true));
   }
 }
@@ -194,5 +239,6 @@ export class Draft implements View {
 type EffectSlot = ReturnType<View["effect"]>;
 
 function emptyThread(era: number, fresh: boolean): ThreadDraft {
-  return { era, fresh, heads: new Map(), tasks: new Map(), items: new Set(), blobs: new Set() };
+  const rows = { heads: new Map(), tasks: new Map(), items: new Set<string>(), blobs: new Set<string>() };
+  return { era, fresh, ...rows, lastDecision: undefined };
 }

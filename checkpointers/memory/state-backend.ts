@@ -7,12 +7,15 @@ import {
   type CheckpointQuery,
   type Commit,
   closedError,
+  type DecisionRow,
   type EffectQuery,
   type EffectRow,
   type ItemsRow,
   type Loaded,
   type StoredCheckpoint,
   type Verdict,
+  type WaitQuery,
+  type WaitRow,
 } from "holdfast";
 import type { MemoryState } from "./state.ts";
 
@@ -63,6 +66,21 @@ export abstract class StateBackend implements Backend {
   async effects(query: EffectQuery): Promise<EffectRow[]> {
     this.requireOpen();
     return this.state.effects(query);
+  }
+
+  async waits(query: WaitQuery): Promise<WaitRow[]> {
+    this.requireOpen();
+    return this.state.waits(query);
+  }
+
+  async *decisions(query: { readonly thread?: string | undefined }): AsyncGenerator<DecisionRow> {
+    this.requireOpen();
+    yield* this.state.decisions(query.thread);
+  }
+
+  async decision(thread: string, seq: number | undefined): Promise<DecisionRow | undefined> {
+    this.requireOpen();
+    return seq === undefined ? this.state.lastDecision(thread) : this.state.decision(thread, seq);
   }
 
   async ownerAlive(owner: string): Promise<boolean> {

@@ -8,16 +8,20 @@
 import type {
   CheckpointQuery,
   CheckpointRow,
+  DecisionRow,
   EffectQuery,
   EffectRow,
   ItemsRow,
   ListBase,
   Loaded,
   StoredCheckpoint,
+  WaitQuery,
+  WaitRow,
   WriteRow,
 } from "holdfast";
 import { afterDeletion, type Change, threadDigest, type View, weightOf } from "./change.ts";
 import { compareIds } from "./order.ts";
+import { WaitTable } from "./waits.ts";
 
 interface Namespace {
   head: string | undefined;
@@ -37,6 +41,7 @@ interface Thread {
   readonly namespaces: Map<string, Namespace>;
   readonly lists: Map<string, List>;
   readonly blobs: Map<string, string | Uint8Array>;
+  readonly decisions: DecisionRow[];
 }
 
 const NONE: ReadonlyMap<never, never> = new Map<never, never>();
@@ -47,6 +52,7 @@ export class MemoryState implements View {
   readonly #threads = new Map<string, Thread>();
   readonly #effects = new Map<string, EffectRow>();
   readonly #effectsOf = new Map<string, Set<string>>();
+  readonly #waits = new WaitTable();
   /** Next era by digest of a deleted thread's id. */
   readonly #eras = new Map<string, number>();
   #weight = 0;
@@ -82,12 +88,26 @@ export class MemoryState implements View {
     return this.#effects.get(key);
   }
 
+  wait(id: string): WaitRow | undefined {
+    return this.#waits.get(id);
+  }
+
+  lastDecision(thread: string): DecisionRow | undefined {
+    return this.#threads.get(thread)?.decisions.at(-1);
+  }
+
+  decision(thread: string, seq: number): DecisionRow | undefined {
+    // The chain has no gap.
+    return this.#threads.get(thread)?.decisions[seq - 1];
+  }
+
   load(thread: string, ns: string, id: string | undefined): Loaded {
     const head = this.head(thread, ns);
     const wanted = id ?? head;
     const checkpoint = wanted === undefined ? undefined : this.#namespace(thread, ns)?.checkpoints.get(wanted);
     const writes = checkpoint === undefined ? [] : this.#writes(thread, ns, checkpoint.id);
-    return { era: this.era(thread), head, checkpoint, writes };
+    const waits = ns === "" ? this.#waits.active(thread) : [];
+    return { era: this.era(thread), head, checkpoint, writes, waits };
   }
 
   *checkpoints(query: CheckpointQuery): Generator<StoredCheckpoint> {
@@ -157,6 +177,15 @@ export class MemoryState implements View {
     return rows;
   }
 
+  waits(query: WaitQuery): WaitRow[] {
+    return this.#waits.query(query);
+  }
+
+  *decisions(thread: string | undefined): Generator<DecisionRow> {
+    const threads = thread === undefined ? [...this.#threads.keys()].sort(compareIds) : [thread];
+    for (const id of threads) yield* [...(this.#threads.get(id)?.decisions ?? [])];
+  }
+
   apply(change: Change): void {
     switch (change.kind) {
       case "checkpoint": {
@@ -191,6 +220,15 @@ export class MemoryState implements View {
       case "effect":
         this.#setEffect(change.row.key, change.row);
         return;
+      case "wait": {
+        const old = this.#waits.set(change.row);
+        this.#weigh(change, old && { kind: "wait", row: old });
+        return;
+      }
+      case "decision":
+        this.#openThread(change.row.thread).decisions.push(change.row);
+        this.#weigh(change);
+        return;
       case "delete":
         this.#delete(change.thread);
         this.apply({ kind: "era", digest: change.digest, era: change.era });
@@ -211,6 +249,7 @@ export class MemoryState implements View {
     for (const [digest, era] of this.#eras) yield { kind: "era", digest, era };
     for (const [id, thread] of this.#threads) yield* changesOf(id, thread);
     for (const row of this.#effects.values()) yield { kind: "effect", row };
+    for (const row of this.#waits.values()) yield { kind: "wait", row };
   }
 
   #namespace(thread: string, ns: string): Namespace | undefined {
@@ -223,6 +262,7 @@ export class MemoryState implements View {
       namespaces: new Map(),
       lists: new Map(),
       blobs: new Map(),
+      decisions: [],
     }));
   }
 
@@ -267,6 +307,7 @@ export class MemoryState implements View {
     const thread = this.#threads.get(id);
     if (thread !== undefined) for (const change of changesOf(id, thread)) this.#weigh(undefined, change);
     this.#threads.delete(id);
+    for (const row of this.#waits.deleteThread(id)) this.#weigh(undefined, { kind: "wait", row });
     for (const key of [...(this.#effectsOf.get(id) ?? [])]) {
       const row = this.#effects.get(key);
       if (row !== undefined) this.#setEffect(key, afterDeletion(row));
@@ -297,6 +338,7 @@ function* changesOf(id: string, thread: Thread): Generator<Change> {
     const head = namespace.head === undefined ? undefined : namespace.checkpoints.get(namespace.head);
     if (head !== undefined) yield { kind: "checkpoint", row: head };
   }
+  for (const row of thread.decisions) yield { kind: "decision", row };
 }
 
 function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {

@@ -6,6 +6,7 @@ import {
   type CheckpointQuery,
   type Commit,
   channels,
+  type DecisionRow,
   type EffectQuery,
   type EffectRow,
   HoldfastError,
@@ -13,6 +14,8 @@ import {
   type Loaded,
   type StoredCheckpoint,
   type Verdict,
+  type WaitQuery,
+  type WaitRow,
 } from "holdfast";
 import type { SqliteDatabase } from "../sqlite-driver.ts";
 import { Committer } from "./commit.ts";
@@ -24,6 +27,7 @@ import { observer, Owner, type Ownership } from "./owners.ts";
 import { Reads } from "./reads.ts";
 import { callBody, type TransactionBody } from "./transaction.ts";
 import { type AroundCommit, Turns, untilFree } from "./turns.ts";
+import { WaitReads } from "./wait-reads.ts";
 
 /**
  * Opens or creates a database file. Its log (`-wal`, `-shm`) and a directory of lock files (`-owners`) stand beside it.
@@ -63,6 +67,7 @@ class SqliteBackend implements Backend {
   readonly #committer: Committer;
   readonly #reads: Reads;
   readonly #history: History;
+  readonly #waits: WaitReads;
   readonly #around: AroundCommit;
   #closing: Promise<void> | undefined;
 
@@ -80,7 +85,8 @@ class SqliteBackend implements Backend {
     this.#turns = new Turns(db, name, options.busyTimeoutMs);
     this.#committer = new Committer(db);
     this.#around = { before: publishInside, after: () => this.#committer.committed() };
-    this.#reads = new Reads(db);
+    this.#waits = new WaitReads(db, this.#turns);
+    this.#reads = new Reads(db, this.#waits);
     this.#history = new History(db, this.#turns, this.#reads);
   }
 
@@ -124,6 +130,18 @@ class SqliteBackend implements Backend {
 
   effects(query: EffectQuery): Promise<readonly EffectRow[]> {
     return this.#turns.read(() => this.#reads.effects(query));
+  }
+
+  waits(query: WaitQuery): Promise<readonly WaitRow[]> {
+    return this.#turns.read(() => this.#waits.waits(query));
+  }
+
+  decisions(query: { readonly thread?: string | undefined }): AsyncIterable<DecisionRow> {
+    return this.#waits.decisions(query);
+  }
+
+  decision(thread: string, seq: number | undefined): Promise<DecisionRow | undefined> {
+    return this.#turns.read(() => this.#waits.decision(thread, seq));
   }
 
   async ownerAlive(owner: string): Promise<boolean> {

@@ -33,11 +33,13 @@ import {
 import { type Packed, packDigest, packId, packText, packToken, unpackId } from "./ids.ts";
 import { type Thread, Threads } from "./threads.ts";
 import { AGAIN } from "./turns.ts";
+import { WaitCommitter } from "./wait-commit.ts";
 
 type OpOf<K extends Op["kind"]> = Extract<Op, { kind: K }>;
 
 export class Committer {
   readonly #threads: Threads;
+  readonly #waits: WaitCommitter;
   readonly #savepoint: Statement;
   readonly #release: Statement;
   readonly #rollbackTo: Statement;
@@ -60,6 +62,7 @@ export class Committer {
 
   constructor(db: Database) {
     this.#threads = new Threads(db);
+    this.#waits = new WaitCommitter(db, this.#threads);
     this.#savepoint = db.prepare("savepoint holdfast_commit");
     this.#release = db.prepare("release holdfast_commit");
     this.#rollbackTo = db.prepare("rollback to holdfast_commit");
@@ -182,6 +185,13 @@ export class Committer {
         return undefined;
       case "effect":
         return this.#effect(op);
+      case "wait":
+        return this.#waits.wait(op, thread);
+      case "endWait":
+        this.#waits.endWait(op);
+        return undefined;
+      case "decision":
+        return this.#waits.decision(op, thread);
       default: {
         const never: never = op;
         return never;

@@ -3,6 +3,7 @@
 import type { Database, Statement } from "better-sqlite3";
 import type { CheckpointRow, EffectQuery, EffectRow, ItemsRow, Loaded, StoredCheckpoint, WriteRow } from "holdfast";
 import { EFFECT_COLUMNS, readBlob, readEffect, readText, type StoredEffect } from "./columns.ts";
+import type { WaitReads } from "./wait-reads.ts";
 import { type Packed, packDigest, packId, packText, packToken, threadDigest, unpackId, unpackToken } from "./ids.ts";
 
 type StoredRow = [
@@ -31,6 +32,7 @@ interface List {
 }
 
 export class Reads {
+  readonly #waits: WaitReads;
   readonly #thread: Statement;
   readonly #namespace: Statement;
   readonly #places: Statement;
@@ -45,7 +47,8 @@ export class Reads {
   readonly #effectsOfTask: Statement;
   readonly #effectsOfInput: Statement;
 
-  constructor(db: Database) {
+  constructor(db: Database, waits: WaitReads) {
+    this.#waits = waits;
     this.#thread = db.prepare("select no, era from holdfast_threads where id = ?").raw();
     this.#namespace = db.prepare("select no, head from holdfast_namespaces where thread_no = ? and ns = ?").raw();
     const places = (where: string) =>
@@ -109,17 +112,18 @@ export class Reads {
     const found = this.#thread.get(packId(thread)) as [number, number] | undefined;
     if (found === undefined) {
       const left = this.#thread.get(threadDigest(thread)) as [number, number] | undefined;
-      return { era: left?.[1] ?? 0, head: undefined, checkpoint: undefined, writes: [] };
+      return { era: left?.[1] ?? 0, head: undefined, checkpoint: undefined, writes: [], waits: [] };
     }
     const [threadNo, era] = found;
+    const waits = ns === "" ? this.#waits.active(threadNo) : [];
     const place = this.#place(thread, threadNo, ns);
     const head = place?.head;
     const wanted = id === undefined ? head : packId(id);
     const headId = head === undefined ? undefined : unpackId(head);
     const stored = place && wanted !== undefined ? this.checkpoint(place, wanted, id ?? headId ?? "") : undefined;
-    if (stored === undefined) return { era, head: headId, checkpoint: undefined, writes: [] };
+    if (stored === undefined) return { era, head: headId, checkpoint: undefined, writes: [], waits };
     const { writes, ...checkpoint } = stored;
-    return { era, head: headId, checkpoint, writes };
+    return { era, head: headId, checkpoint, writes, waits };
   }
 
   /** The namespace and its thread's era; undefined where it has no rows. */

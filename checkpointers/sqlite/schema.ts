@@ -121,6 +121,46 @@ export const migrations: readonly Migration[] = [
       create index holdfast_effects_digest on holdfast_effects (thread_no, digest);
     `,
   },
+  {
+    number: 2,
+    breaking: true,
+    sql: /* sql */ `
+      create table holdfast_waits (
+        no integer primary key,
+        id text not null unique,
+        thread_no integer not null,
+        ns text not null,
+        checkpoint any not null,
+        task any not null,
+        kind text not null,
+        name text not null,
+        digest any not null,
+        status text not null,
+        opened_at real not null,
+        due real,
+        graph text,
+        assignee text,
+        owner text,
+        decision integer,
+        holder any,
+        rev integer not null,
+        body any not null
+      ) strict;
+      create index holdfast_waits_thread on holdfast_waits (thread_no, status, opened_at, id);
+      create index holdfast_waits_status on holdfast_waits (status, opened_at, id);
+      create index holdfast_waits_due on holdfast_waits (due) where status = 'open' and due is not null;
+
+      create table holdfast_decisions (
+        no integer primary key,
+        thread_no integer not null,
+        seq integer not null,
+        wait text not null,
+        hash any not null,
+        body any not null,
+        unique (thread_no, seq)
+      ) strict;
+    `,
+  },
 ];
 
 /** The format this code writes. */

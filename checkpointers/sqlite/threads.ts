@@ -62,6 +62,8 @@ export class Threads {
       "delete from holdfast_blobs where thread_no = ?",
       "delete from holdfast_effects where thread_no = ? and ordinal <> -1",
       "update holdfast_effects set thread_no = 0 where thread_no = ?",
+      "delete from holdfast_waits where thread_no = ?",
+      "delete from holdfast_decisions where thread_no = ?",
     ].map((sql) => db.prepare(sql));
   }
 

@@ -8,7 +8,16 @@
  * Database transactions count as commit groups. Reads and `close` always reach the backend.
  */
 
-import type { Backend, Commit, EffectQuery, Loaded, Verdict, CheckpointQuery, Capabilities } from "../backend.ts";
+import type {
+  Backend,
+  Capabilities,
+  CheckpointQuery,
+  Commit,
+  EffectQuery,
+  Loaded,
+  Verdict,
+  WaitQuery,
+} from "../backend.ts";
 import { HoldfastError } from "../errors.ts";
 
 export interface FaultPlan {
@@ -95,6 +104,18 @@ export class FaultyBackend implements Backend {
 
   effects(query: EffectQuery): ReturnType<Backend["effects"]> {
     return this.#backend.effects(query);
+  }
+
+  waits(query: WaitQuery): ReturnType<Backend["waits"]> {
+    return this.#backend.waits(query);
+  }
+
+  decisions(query: Parameters<Backend["decisions"]>[0]): ReturnType<Backend["decisions"]> {
+    return this.#backend.decisions(query);
+  }
+
+  decision(thread: string, seq: number | undefined): ReturnType<Backend["decision"]> {
+    return this.#backend.decision(thread, seq);
   }
 
   ownerAlive(owner: string): Promise<boolean> {

@@ -27,6 +27,9 @@ function delegate(good: Backend): Backend {
     items: (...args) => good.items(...args),
     blobs: (...args) => good.blobs(...args),
     effects: (query) => good.effects(query),
+    waits: (query) => good.waits(query),
+    decisions: (query) => good.decisions(query),
+    decision: (...args) => good.decision(...args),
     ownerAlive: (owner) => good.ownerAlive(owner),
     close: () => good.close(),
   };

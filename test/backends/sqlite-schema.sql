@@ -9,6 +9,15 @@ CREATE TABLE holdfast_data (
   form integer not null,
   data any not null
 ) strict;
+CREATE TABLE holdfast_decisions (
+  no integer primary key,
+  thread_no integer not null,
+  seq integer not null,
+  wait text not null,
+  hash any not null,
+  body any not null,
+  unique (thread_no, seq)
+) strict;
 CREATE TABLE holdfast_effects (
   no integer primary key,
   key any not null unique,
@@ -71,4 +80,28 @@ CREATE TABLE holdfast_threads (
   no integer primary key,
   id any not null unique,
   era integer not null
-) strict
+) strict;
+CREATE TABLE holdfast_waits (
+  no integer primary key,
+  id text not null unique,
+  thread_no integer not null,
+  ns text not null,
+  checkpoint any not null,
+  task any not null,
+  kind text not null,
+  name text not null,
+  digest any not null,
+  status text not null,
+  opened_at real not null,
+  due real,
+  graph text,
+  assignee text,
+  owner text,
+  decision integer,
+  holder any,
+  rev integer not null,
+  body any not null
+) strict;
+CREATE INDEX holdfast_waits_due on holdfast_waits (due) where status = 'open' and due is not null;
+CREATE INDEX holdfast_waits_status on holdfast_waits (status, opened_at, id);
+CREATE INDEX holdfast_waits_thread on holdfast_waits (thread_no, status, opened_at, id)

@@ -15,7 +15,7 @@ export const checkpointCases: readonly BackendCase[] = [
       const { thread, ns, id, parent, source, body } = op;
       const expected = { thread, ns, id, parent, source, body };
       const loaded = await backend.load("t", "sub:1", "2");
-      assert.deepEqual(loaded, { era: 0, head: "2", checkpoint: expected, writes: [] });
+      assert.deepEqual(loaded, { era: 0, head: "2", checkpoint: expected, writes: [], waits: [] });
       assert.deepEqual(await rows.collect(backend.checkpoints({ thread: "t" })), [{ ...expected, writes: [] }]);
       assert.deepEqual(await rows.collect(backend.ancestors("t", "sub:1", "2")), [{ ...expected, writes: [] }]);
     },
@@ -25,7 +25,7 @@ export const checkpointCases: readonly BackendCase[] = [
     async run({ backend }) {
       await accept(backend, checkpoint("1", { heads: [null] }));
       assert.equal((await backend.load("t", "", "1")).checkpoint?.parent, undefined);
-      const nothing = { era: 0, head: undefined, checkpoint: undefined, writes: [] };
+      const nothing = { era: 0, head: undefined, checkpoint: undefined, writes: [], waits: [] };
       assert.deepEqual(await backend.load("u", "", undefined), nothing);
       assert.deepEqual(await backend.load("t", "sub", undefined), nothing);
       assert.deepEqual(await backend.load("t", "", "2"), { ...nothing, head: "1" });

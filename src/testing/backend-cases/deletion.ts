@@ -43,6 +43,7 @@ export const deletionCases: readonly BackendCase[] = [
         head: undefined,
         checkpoint: undefined,
         writes: [],
+        waits: [],
       });
       assert.equal(await headOf(backend, "t", "sub"), undefined);
       assert.deepEqual(await rows.ids(backend.checkpoints({ thread: "t" })), []);
