@@ -6,7 +6,8 @@
  * - L2 An append is whole and durable when it resolves. When it rejects, the next one begins by removing what it left.
  * - L3 After a failed sync nothing the kernel says of that file is believed, and after a rename of unknown outcome it may
  *   have no name any more: the next append writes the log anew.
- * - L4 The log is written anew beside the old one and takes its name when it is durable: a crash leaves one or the other.
+ * - L4 A log of an earlier version is written anew before anything is appended to it.
+ * - L5 The log is written anew beside the old one and takes its name when it is durable: a crash leaves one or the other.
  *
  * Calls must not overlap; the backend sees to that.
  */
@@ -16,7 +17,7 @@ import { channels, HoldfastError } from "holdfast";
 import { type Change, weightOf } from "../memory/change.ts";
 import type { Files, OpenFile } from "./files.ts";
 import { checkHeader, readLog, type TornRecord } from "./read-log.ts";
-import { encodeChanges, headerLine, recordOf } from "./record.ts";
+import { encodeChanges, formatVersion, headerLine, recordOf } from "./record.ts";
 
 export const logName = "log.jsonl";
 const newLogName = "log.jsonl.new";
@@ -55,7 +56,7 @@ export class Log {
   private constructor(
     options: LogOptions,
     file: OpenFile,
-    read: { end: number; lines: number; torn?: TornRecord | undefined },
+    read: { version?: number; end: number; lines: number; torn?: TornRecord | undefined },
   ) {
     this.#options = options;
     this.#path = join(options.directory, logName);
@@ -64,7 +65,8 @@ export class Log {
     this.#end = read.end;
     this.#lines = read.lines;
     this.torn = read.torn;
-    this.#repair = read.torn === undefined ? "none" : "truncate";
+    if (read.version !== undefined && read.version < formatVersion) this.#repair = "rewrite";
+    else this.#repair = read.torn === undefined ? "none" : "truncate";
   }
 
   /** Opens the directory's log, or begins one, and hands what it holds to `apply`. */

@@ -12,6 +12,8 @@ export interface TornRecord {
 }
 
 export interface ReadLog {
+  /** Of the log's format. */
+  readonly version: number;
   /** Bytes up to the end of the last whole record. */
   readonly end: number;
   /** Lines up to there, the header included. */
@@ -51,10 +53,11 @@ export async function checkHeader(files: Files, path: string): Promise<"absent" 
 export async function readLog(files: Files, path: string, apply: (change: Change) => void): Promise<ReadLog> {
   let end = 0;
   let lines = 0;
+  let version = formatVersion;
   let torn: TornRecord | undefined;
   for await (const line of linesOf(files.read(path))) {
     if (torn !== undefined) throw corrupt(path, torn.line);
-    if (lines === 0) requireOurs(path, line);
+    if (lines === 0) version = requireOurs(path, line);
     else {
       const changes = decodeRecord(lines + 1, line.bytes, line.terminated);
       if (changes === "damaged") throw corrupt(path, lines + 1);
@@ -67,7 +70,7 @@ export async function readLog(files: Files, path: string, apply: (change: Change
     lines += 1;
     end += line.bytes.length + 1;
   }
-  return { end, lines, torn };
+  return { version, end, lines, torn };
 }
 
 /** Lines without their line feed. Holds one line in memory at a time, and stops at one that is longer than `bytesMax`. */
@@ -90,9 +93,9 @@ async function* linesOf(pieces: AsyncIterable<Uint8Array>, bytesMax = Number.POS
   if (held > 0) yield { bytes: Buffer.concat(parts), terminated: false };
 }
 
-function requireOurs(path: string, line: Line): void {
+/** The version of a log that this code can read. */
+function requireOurs(path: string, line: Line): number {
   const header = line.terminated && line.bytes.length <= headerBytesMax ? readHeader(line.bytes) : "foreign";
-  if (header === "ours") return;
   if (header === "foreign") {
     throw new HoldfastError(
       "FOREIGN_DATABASE",
@@ -100,11 +103,14 @@ function requireOurs(path: string, line: Line): void {
       { details: { path } },
     );
   }
+  const { version } = header;
+  if (typeof version === "number" && Number.isInteger(version) && version >= 1 && version <= formatVersion)
+    return version;
   throw new HoldfastError(
     "UNSUPPORTED_FORMAT",
-    `${path} was written in version ${JSON.stringify(header.version)} of the log format; this Holdfast reads version ` +
+    `${path} was written in version ${JSON.stringify(version)} of the log format; this Holdfast reads versions up to ` +
       `${formatVersion}. It is left as it is. Update Holdfast.`,
-    { details: { path, version: header.version, supported: formatVersion } },
+    { details: { path, version, supported: formatVersion } },
   );
 }
 

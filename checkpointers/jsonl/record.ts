@@ -2,13 +2,16 @@
  * The lines of a log. Each is a JSON value of its own:
  *
  * ```
- * {"format":"holdfast-jsonl","version":1}
+ * {"format":"holdfast-jsonl","version":2}
  * {"line":2,"bytes":41,"crc32":"0f3a9c11","changes":[{"kind":"era","digest":"…","era":1}]}
  * ```
  *
  * A record is one commit. `bytes` and `crc32` speak of the text of `changes`; `line` is the record's place in the
  * file, so that a line that is missing or doubled is noticed. Line ends inside values are escaped by JSON: a line feed
  * byte always ends a record.
+ *
+ * Version 2 added waits and decisions. A log of version 1 is read as it is, and written anew before the first append to
+ * it: code that knows version 1 only refuses it from then on, instead of passing over what it does not know.
  */
 
 import { constants } from "node:buffer";
@@ -16,8 +19,8 @@ import { crc32 } from "node:zlib";
 import { HoldfastError, type WaitRow } from "holdfast";
 import type { Change } from "../memory/change.ts";
 
-/** Readers refuse versions above this one. */
-export const formatVersion = 1;
+/** The version that is written. Earlier ones can be read; later ones are refused. */
+export const formatVersion = 2;
 const format = "holdfast-jsonl";
 
 export const headerLine = Buffer.from(`${JSON.stringify({ format, version: formatVersion })}\n`);
@@ -25,15 +28,14 @@ export const headerLine = Buffer.from(`${JSON.stringify({ format, version: forma
 /** A first line that is longer than this is none of ours. */
 export const headerBytesMax = 1024;
 
-/** What the first line of a file says; `line` is without its line feed. */
-export function readHeader(line: Uint8Array): "ours" | "foreign" | { readonly version: unknown } {
+/** The version that the first line of a file names; `line` is without its line feed. */
+export function readHeader(line: Uint8Array): "foreign" | { readonly version: unknown } {
   try {
     const header: unknown = JSON.parse(Buffer.from(line).toString("utf8"));
     if (typeof header !== "object" || header === null || !("format" in header) || header.format !== format) {
       return "foreign";
     }
-    const version = "version" in header ? header.version : undefined;
-    return version === formatVersion ? "ours" : { version };
+    return { version: "version" in header ? header.version : undefined };
   } catch {
     return "foreign";
   }

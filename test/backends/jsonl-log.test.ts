@@ -52,7 +52,7 @@ function warnings(): string[] {
 test("a log can be read with the eyes and with any JSON tool", async () => {
   const directory = await directoryWith("1", "2");
   const [header, first, second, ...more] = linesOf(directory).map((line) => JSON.parse(line) as object);
-  expect(header).toEqual({ format: "holdfast-jsonl", version: 1 });
+  expect(header).toEqual({ format: "holdfast-jsonl", version: 2 });
   const row = { thread: "t", ns: "", id: "1", source: "loop", body: "json/1 {}" };
   expect(first).toMatchObject({
     line: 2,
@@ -190,11 +190,27 @@ test("after a refusal the directory is not locked", async () => {
 
 test("a log in a newer format is refused by its version and left alone", async () => {
   const directory = await scratchDirectory();
-  const text = '{"format":"holdfast-jsonl","version":2,"new":true}\nwhatever follows\n';
+  const text = '{"format":"holdfast-jsonl","version":3,"new":true}\nwhatever follows\n';
   writeFileSync(logOf(directory), text);
-  await expect(jsonlBackend(directory)).rejects.toMatchObject({ code: "UNSUPPORTED_FORMAT", details: { version: 2 } });
+  await expect(jsonlBackend(directory)).rejects.toMatchObject({ code: "UNSUPPORTED_FORMAT", details: { version: 3 } });
   expect(readLog(directory).toString()).toBe(text);
   expect(readdirSync(directory)).toEqual(["log.jsonl"]);
+});
+
+test("a log of version 1 is read as it is, and is of the present version as soon as something is stored", async () => {
+  const directory = await directoryWith("1", "2");
+  const asVersion1 = readLog(directory).toString().replace('"version":2', '"version":1');
+  writeFileSync(logOf(directory), `${asVersion1}{"line":4,"by`);
+  const seen = warnings();
+  const backend = await open(directory);
+  expect([await ids(backend), seen.length]).toEqual([["1", "2"], 1]);
+  expect(readLog(directory).toString().startsWith(asVersion1), "only read: code that knows version 1 still can").toBe(
+    true,
+  );
+  await backend.commit([[checkpoint("3")]]);
+  await backend.close();
+  expect(linesOf(directory)[0]).toBe('{"format":"holdfast-jsonl","version":2}\n');
+  expect(await ids(await open(directory))).toEqual(["1", "2", "3"]);
 });
 
 test.each([
