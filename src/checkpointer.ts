@@ -26,30 +26,23 @@ import {
   type DeltaChannelHistory,
   type PendingWrite,
 } from "@langchain/langgraph-checkpoint";
-import { type Backend, closedError, type Loaded, type Op } from "./backend.ts";
+import { type Backend, closedError, type Loaded, type WaitQuery } from "./backend.ts";
 import { CheckpointReader } from "./checkpoint-reader.ts";
-import {
-  type ChannelSplit,
-  checkpointBody,
-  draftChannel,
-  draftWrites,
-  type Form,
-  type Forms,
-  splitChannels,
-} from "./checkpoint-row.ts";
-import { CommitQueue, MAX_WAITING } from "./commit-queue.ts";
+import { CheckpointWriter, EFFECTS_POLICY } from "./checkpoint-writer.ts";
+import { CommitQueue } from "./commit-queue.ts";
+import type { OnFork } from "./effect.ts";
 import { EffectLedger, type SettleResult } from "./effect-ledger.ts";
 import type { EffectRecord, SettleDecision } from "./effect-record.ts";
-import { HoldfastError, isHoldfastError } from "./errors.ts";
+import { HoldfastError } from "./errors.ts";
 import { Journal } from "./journal.ts";
 import { KnownState } from "./known-state.ts";
 import { durabilityOf, enclosingScratchpad, type GraphConfig, watchRetries } from "./langgraph.ts";
-import { isPlainArray, liveItems } from "./lists.ts";
 import { type Place, placeOf } from "./place.ts";
 import { RUN_KEY, RunState, RunThread } from "./run-state.ts";
-import { Serde, type Tree, type ValueType } from "./serde.ts";
-import { SizeWatch } from "./size-watch.ts";
-import { BlobCollector, listReference } from "./values.ts";
+import { Serde, type ValueType } from "./serde.ts";
+import type { Write } from "./thread-waits.ts";
+import { type AnswerOptions, type AnswerResult, type BrokenDecision, WaitLedger } from "./wait-ledger.ts";
+import { CHAIN_START, type Decision, type WaitRecord } from "./wait-record.ts";
 
 export interface CheckpointerOptions {
   /** Classes of the user that may be kept in state, see {@link ValueType}. */
@@ -58,6 +51,8 @@ export interface CheckpointerOptions {
   readonly maxValueChars?: number;
   /** Path of the audit journal (JSON lines); none by default. */
   readonly journal?: string;
+  /** Milliseconds since 1970, for deadlines and timers. Default `Date.now`. */
+  readonly now?: () => number;
 }
 
 const BRAND = Symbol.for("holdfast.checkpointer");
@@ -70,27 +65,33 @@ export class Checkpointer extends BaseCheckpointSaver {
   readonly backend: Backend;
   readonly effectLedger: EffectLedger;
   readonly journal: Journal | undefined;
-  readonly #serde: Serde;
+  readonly waitLedger: WaitLedger;
   readonly #queue: CommitQueue;
   readonly #known: KnownState;
-  readonly #sizes = new SizeWatch();
   readonly #reader: CheckpointReader;
-  readonly #memo = new Map<string, string>();
+  readonly #writer: CheckpointWriter;
   readonly #outsideRuns = new Map<string, RunThread>();
   #closing: Promise<void> | undefined;
 
   constructor(backend: Backend, options: CheckpointerOptions = {}) {
     super();
     this.backend = backend;
-    this.#serde = new Serde({
+    const serde = new Serde({
       ...(options.types === undefined ? {} : { types: options.types }),
       ...(options.maxValueChars === undefined ? {} : { maxValueChars: options.maxValueChars }),
     });
-    this.#queue = new CommitQueue(backend);
-    this.#known = new KnownState(backend, this.#serde);
-    this.#reader = new CheckpointReader(backend, this.#serde);
-    this.journal = options.journal === undefined ? undefined : new Journal(options.journal);
-    this.effectLedger = new EffectLedger(backend, this.#serde, this.#queue, this.#memo, this.journal);
+    const memo = new Map<string, string>();
+    const queue = new CommitQueue(backend);
+    const known = new KnownState(backend, serde);
+    const journal = options.journal === undefined ? undefined : new Journal(options.journal);
+    const waits = new WaitLedger(backend, serde, queue, memo, options.now ?? Date.now);
+    this.#queue = queue;
+    this.#known = known;
+    this.#reader = new CheckpointReader(backend, serde);
+    this.#writer = new CheckpointWriter({ backend, serde, queue, known, waits, memo, journal });
+    this.journal = journal;
+    this.waitLedger = waits;
+    this.effectLedger = new EffectLedger(backend, serde, queue, memo, journal, waits);
     Object.defineProperty(this, BRAND, { value: true });
   }
 
@@ -104,14 +105,20 @@ export class Checkpointer extends BaseCheckpointSaver {
     if (this.#queue.waiting > 0) await this.#queue.flush();
     const loaded = await this.backend.load(place.thread, place.ns, place.checkpoint);
     const thread = inRun ? this.#enterRun(config as GraphConfig, place, loaded) : this.#lookFromOutside(place, loaded);
+    if (place.ns === "") {
+      const end = loaded.waits.length === 0 ? CHAIN_START : await this.waitLedger.chainEnd(place.thread);
+      thread.waits.load(loaded.waits, end);
+    }
     if (loaded.checkpoint === undefined) {
       if (inRun && place.checkpoint !== undefined) throw unknownCheckpoint(place);
       return undefined;
     }
     thread.know(place.ns, loaded.checkpoint.id);
     const read = await this.#reader.read({ ...loaded.checkpoint, writes: loaded.writes });
-    if (inRun) this.#known.loaded(place.thread, place.ns, loaded.checkpoint.id, read);
-    return read.tuple;
+    if (place.ns === "") thread.effectsPolicy = policyOf(read.tuple);
+    if (!inRun) return read.tuple;
+    this.#known.loaded(place.thread, place.ns, loaded.checkpoint.id, read);
+    return this.waitLedger.withAnswers(read.tuple, place.ns, loaded.checkpoint.id, thread.waits.active);
   }
 
   async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
@@ -130,24 +137,9 @@ export class Checkpointer extends BaseCheckpointSaver {
       this.#assertOpen();
       const place = placeOf(config);
       const thread = this.#threadOf(config as GraphConfig, place);
-      const sink = new BlobCollector(this.#memo);
-      const copy = metadata.source === "fork" && this.#runOf(config as GraphConfig) === undefined;
-      const split = splitChannels(checkpoint, newVersions as Record<string, string | number>, copy);
-      const parent = this.#known.forms(place.thread, place.ns, place.checkpoint, split);
-      if (thread !== undefined && parent !== undefined) {
-        thread.assertMayWrite();
-        return this.#queuePut(config, place, thread, checkpoint, metadata, split, parent, sink);
-      }
-      // The parent, or the thread's era, is not known here: capture the values now, look the rest up.
-      const captured = split.changed.map(([channel, value, version]) => {
-        const tree = this.#serde.toTree(value, sink, () => `channel ${JSON.stringify(channel)}`);
-        return [channel, new Captured(tree), version] as const;
-      });
-      return this.#putCold(config, place, thread, checkpoint, metadata, { ...split, changed: captured }, sink).catch(
-        (error: unknown) => this.#putFailed(config, error),
-      );
+      return this.#writer.put(config, place, thread, checkpoint, metadata, newVersions);
     } catch (error) {
-      return this.#putFailed(config, error);
+      return this.#writer.putFailed(config, error);
     }
   }
 
@@ -155,42 +147,8 @@ export class Checkpointer extends BaseCheckpointSaver {
     try {
       this.#assertOpen();
       const place = placeOf(config);
-      if (place.checkpoint === undefined) throw missingCheckpoint(place, taskId);
-      if (writes.length === 0) return Promise.resolve();
       const thread = this.#threadOf(config as GraphConfig, place);
-      thread?.assertMayWrite();
-      const sink = new BlobCollector(this.#memo);
-      const listOps: Op[] = [];
-      const era = thread?.era ?? 0;
-      const drafts = draftWrites(this.#serde, writes, taskId, taskPath, sink, (channel, value, where) =>
-        this.#writeAsList(place, thread, channel, value, sink, where, listOps),
-      );
-      const run = this.#runOf(config as GraphConfig)?.id;
-      const build = (now: number): Op[] => [
-        ...sink.ops(place.thread, now),
-        ...listOps,
-        ...drafts.map(
-          (draft): Op => ({
-            kind: "writes",
-            thread: place.thread,
-            era: now,
-            ns: place.ns,
-            checkpoint: place.checkpoint as string,
-            task: taskId,
-            path: taskPath,
-            run,
-            slot: draft.slot,
-            body: draft.body,
-          }),
-        ),
-      ];
-      if (thread === undefined)
-        return this.#eraOf(place.thread).then((now) => this.#queue.enqueue(build(now), undefined, { urgent: true }));
-      const sync = durabilityOf(config as GraphConfig) !== "async" || run === undefined;
-      const stored = this.#enqueue(thread, run !== undefined, build(era), undefined, sync);
-      // The run has gone on to the tasks of its last checkpoint: the put before it need not be waited for.
-      if (this.#queue.waiting < MAX_WAITING) thread.release(place.ns);
-      return stored;
+      return this.#writer.putWrites(config, place, thread, writes as Write[], taskId, taskPath);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -247,6 +205,51 @@ export class Checkpointer extends BaseCheckpointSaver {
     return this.effectLedger.settle(key, decision, by);
   }
 
+  /** Waits of all threads, decoded, oldest first; see {@link WaitQuery} for filters and pages. */
+  async waits(query: WaitQuery = {}): Promise<readonly WaitRecord[]> {
+    this.#assertOpen();
+    return this.waitLedger.records(query);
+  }
+
+  /**
+   * A person's decision about a question or a plain interrupt. The first one wins: the same one again is answered with
+   * `replayed: true`, another one is refused. From any process; durable when it resolves; the thread goes on at its next
+   * `invoke(null)`.
+   *
+   * A plain `interrupt()` returns `true` for approve, `false` for reject, and the value of a response; interrupts in the
+   * forms of langchain's `humanInTheLoopMiddleware` and of Agent Inbox return what those libraries expect.
+   *
+   * @param id the wait's id, which is the interrupt's
+   * @param options `by`: who decides; `digest`: of what was shown, refused where it is another by now; `owner`: only waits
+   *   of that owner's threads are found
+   * @throws UNKNOWN_WAIT · ALREADY_ANSWERED (`details.decision`) · INVALID_ANSWER · WAIT_CHANGED · INVALID_ARGUMENT
+   */
+  async answer(id: string, decision: Decision, options: AnswerOptions): Promise<AnswerResult> {
+    this.#assertOpen();
+    return this.waitLedger.answer(id, decision, options);
+  }
+
+  /**
+   * Hands an event to the threads that wait for it (`waitFor`), or to the one given. Resolves with the waits that took it.
+   * @throws UNKNOWN_WAIT where nobody waits for it now: events are not kept for later
+   */
+  async deliver(
+    event: string,
+    value: unknown,
+    options: { readonly by: string; readonly via?: string; readonly thread?: string; readonly owner?: string },
+  ): Promise<readonly WaitRecord[]> {
+    this.#assertOpen();
+    return this.waitLedger.deliver(event, value, options);
+  }
+
+  /** Checks the chains of decisions, of one thread or all: `broken` names every link that is not what was recorded. */
+  async verifyDecisions(
+    query: { readonly thread?: string } = {},
+  ): Promise<{ readonly checked: number; readonly broken: readonly BrokenDecision[] }> {
+    this.#assertOpen();
+    return this.waitLedger.verify(query.thread);
+  }
+
   /** Stores what waits and releases the backend. Idempotent; every later call fails with CLOSED. */
   async close(): Promise<void> {
     this.#closing ??= (async () => {
@@ -282,7 +285,9 @@ export class Checkpointer extends BaseCheckpointSaver {
     // A subgraph in a node under retryPolicy goes on in the next attempt, instead of starting anew under another id.
     const enclosing = enclosingScratchpad(config);
     if (enclosing !== undefined) watchRetries(enclosing);
-    if (place.ns === "") thread.loadedRoot(loaded.checkpoint?.id ?? null, loaded.head ?? null);
+    if (place.ns !== "") return thread;
+    thread.loadedRoot(loaded.checkpoint?.id ?? null, loaded.head ?? null);
+    refuseStrayResumes(config);
     return thread;
   }
 
@@ -304,183 +309,6 @@ export class Checkpointer extends BaseCheckpointSaver {
   #threadOf(config: GraphConfig, place: Place): RunThread | undefined {
     return this.#runOf(config)?.thread(place.thread) ?? this.#outsideRuns.get(place.thread);
   }
-
-  async #eraOf(thread: string): Promise<number> {
-    return (await this.backend.load(thread, "", undefined)).era;
-  }
-
-  #queuePut(
-    config: RunnableConfig,
-    place: Place,
-    thread: RunThread,
-    checkpoint: Checkpoint,
-    metadata: CheckpointMetadata,
-    split: ChannelSplit,
-    parent: Forms,
-    sink: BlobCollector,
-  ): Promise<RunnableConfig> {
-    const forms = new Map<string, Form>();
-    const ops: Op[] = [];
-    for (const [channel, value, version] of split.changed) {
-      const before = parent.get(channel);
-      if (value instanceof Captured) {
-        this.#formCaptured(thread, channel, value, version, before, forms, ops, sink);
-        continue;
-      }
-      const candidates = [this.#known.written(place, channel), before?.known];
-      const draft = draftChannel(
-        this.#serde,
-        this.#known.lists,
-        place.thread,
-        thread.era,
-        channel,
-        value,
-        candidates,
-        sink,
-      );
-      forms.set(channel, { version, json: draft.json, known: draft.known, size: draft.size });
-      for (const op of draft.ops) ops.push(op);
-    }
-    for (const [channel, version] of split.carried) {
-      const form = parent.get(channel);
-      if (form !== undefined && form.version === version) forms.set(channel, form);
-    }
-    const body = checkpointBody(this.#serde, checkpoint, metadata, forms, sink);
-    const run = this.#runOf(config as GraphConfig);
-    const inRun = run?.thread(place.thread) === thread;
-    ops.unshift(...sink.ops(place.thread, thread.era));
-    ops.push({
-      kind: "checkpoint",
-      thread: place.thread,
-      era: thread.era,
-      ns: place.ns,
-      id: checkpoint.id,
-      parent: place.checkpoint,
-      source: metadata.source ?? "loop",
-      body,
-      heads: this.#headsFor(place, thread, inRun, metadata),
-    });
-    this.#known.put(place.thread, place.ns, checkpoint.id, forms);
-    this.#sizes.look({ thread: place.thread, ns: place.ns, checkpoint: checkpoint.id }, forms);
-    const sync = !inRun || durabilityOf(config as GraphConfig) !== "async";
-    const begins = this.journal !== undefined && place.ns === "" && place.checkpoint === undefined;
-    const onQueued = sync || begins ? undefined : (release: () => void) => thread.early(place.ns, release);
-    const saved: RunnableConfig = {
-      configurable: { thread_id: place.thread, checkpoint_ns: place.ns, checkpoint_id: checkpoint.id },
-    };
-    const stored = this.#enqueue(thread, inRun, ops, saved, sync, onQueued);
-    thread.know(place.ns, checkpoint.id);
-    if (place.ns === "" && metadata.source === "loop") thread.complete(place.checkpoint);
-    if (!begins) return stored;
-    return stored
-      .then(() => this.#journalCreated(place.thread, thread.era, saved))
-      .catch((error: unknown) => this.#putFailed(config, error));
-  }
-
-  async #journalCreated(thread: string, era: number, saved: RunnableConfig): Promise<RunnableConfig> {
-    await this.journal?.created(thread, era);
-    return saved;
-  }
-
-  /** LangGraph calls no put of a graph's run after one that failed: effects must not wait for its later checkpoints. */
-  #putFailed(config: RunnableConfig, error: unknown): Promise<never> {
-    const { thread_id, checkpoint_ns } = config.configurable ?? {};
-    const thread = this.#runOf(config as GraphConfig)?.thread(String(thread_id));
-    if (thread !== undefined) {
-      const message = error instanceof Error ? error.message : String(error);
-      const failed = (cause: unknown) =>
-        new HoldfastError("STORAGE_FAILED", `A checkpoint could not be put: ${message}`, { cause });
-      thread.fail(String(checkpoint_ns ?? ""), isHoldfastError(error) ? error : failed(error));
-      this.#known.drop(thread.thread);
-    }
-    return Promise.reject(error);
-  }
-
-  /** Raw puts (no run, nothing loaded, LangGraph's own "loop") are exempt: tools and the public suite make them. */
-  #headsFor(
-    place: Place,
-    thread: RunThread,
-    inRun: boolean,
-    metadata: CheckpointMetadata,
-  ): readonly (string | null)[] | undefined {
-    if (place.ns !== "") return undefined;
-    if (!inRun && (!thread.looked || metadata.source === "loop" || metadata.source === undefined)) return undefined;
-    return thread.headsFor(place.checkpoint ?? null, !inRun && metadata.source === "fork");
-  }
-
-  #formCaptured(
-    thread: RunThread,
-    channel: string,
-    captured: Captured,
-    version: string | number,
-    before: Form | undefined,
-    forms: Map<string, Form>,
-    ops: Op[],
-    sink: BlobCollector,
-  ): void {
-    const plan = this.#known.planCaptured(thread.thread, thread.era, captured.tree, before?.known, sink);
-    forms.set(channel, { version, json: plan.json, known: plan.known, size: plan.known?.size ?? plan.json.length });
-    for (const op of plan.ops) ops.push(op);
-  }
-
-  async #putCold(
-    config: RunnableConfig,
-    place: Place,
-    thread: RunThread | undefined,
-    checkpoint: Checkpoint,
-    metadata: CheckpointMetadata,
-    split: ChannelSplit,
-    sink: BlobCollector,
-  ): Promise<RunnableConfig> {
-    const copy = structuredClone({ ...checkpoint, channel_values: {} });
-    const meta = { ...metadata };
-    if (this.#queue.waiting > 0) await this.#queue.flush();
-    const writer = thread ?? new RunThread(place.thread, await this.#eraOf(place.thread));
-    writer.assertMayWrite();
-    const parent = await this.#known.fetchForms(place.thread, place.ns, place.checkpoint);
-    return this.#queuePut(config, place, writer, copy, meta, split, parent, sink);
-  }
-
-  /** A task that wrote back a whole stored list, grown: the write refers to the list, and so will the channel. */
-  #writeAsList(
-    place: Place,
-    thread: RunThread | undefined,
-    channel: string,
-    value: unknown,
-    sink: BlobCollector,
-    where: () => string,
-    ops: Op[],
-  ): string | undefined {
-    if (thread === undefined || !isPlainArray(value)) return undefined;
-    const known = this.#known.list(place, channel);
-    if (known === undefined || value.length < known.length) return undefined;
-    const items = liveItems(this.#serde, value, sink, where);
-    if (this.#known.lists.samePrefix(known, items) !== known.length) return undefined;
-    const plan = this.#known.lists.plan(place.thread, thread.era, known, items);
-    for (const op of plan.ops) ops.push(op);
-    this.#known.wrote(place, channel, plan.known);
-    return listReference(plan.known.list, plan.known.length);
-  }
-
-  #enqueue<T>(
-    thread: RunThread,
-    inRun: boolean,
-    ops: readonly Op[],
-    value: T,
-    urgent: boolean,
-    onQueued?: (release: () => void) => void,
-  ): Promise<T> {
-    return this.#queue.enqueue(ops, value, {
-      chain: inRun ? thread : undefined,
-      urgent,
-      guard: thread,
-      onQueued,
-      onFailure: (error) => {
-        this.#known.drop(thread.thread);
-        if (inRun && isHoldfastError(error)) thread.refuse(error);
-      },
-    });
-  }
 }
 
 /** Whether a saver is one of ours, also from another copy of the package. */
@@ -488,13 +316,17 @@ export function isCheckpointer(saver: unknown): saver is Checkpointer {
   return typeof saver === "object" && saver !== null && (saver as Record<symbol, unknown>)[BRAND] === true;
 }
 
-/** A changed channel's value, captured as a tree because the parent had to be looked up. */
-class Captured {
-  readonly tree: Tree;
-  constructor(tree: Tree) {
-    this.tree = tree;
-  }
+/**
+ * LangGraph's strict resume: a resume that names no open question, or names none where several are open, is refused
+ * before anything is written. Without it such an answer would be given to every question, or kept for the next one.
+ */
+function refuseStrayResumes(config: GraphConfig): void {
+  const configurable = config.configurable as Record<string, unknown>;
+  configurable["__pregel_strict_resume"] ??= true;
 }
+
+const policyOf = (tuple: CheckpointTuple): OnFork | undefined =>
+  (tuple.metadata as Readonly<Record<string, unknown>> | undefined)?.[EFFECTS_POLICY] as OnFork | undefined;
 
 function unknownCheckpoint(place: Place): HoldfastError {
   return new HoldfastError(
@@ -503,15 +335,5 @@ function unknownCheckpoint(place: Place): HoldfastError {
       "Use a checkpoint_id of this thread (app.getStateHistory lists them), or leave it out to continue the newest state. " +
       'A node that invokes another thread must not pass `checkpoint_ns: ""`: LangGraph then looks the outer checkpoint up there.',
     { details: { thread: place.thread, ns: place.ns, checkpoint: place.checkpoint } },
-  );
-}
-
-function missingCheckpoint(place: Place, task: string): HoldfastError {
-  return new HoldfastError(
-    "INVALID_ARGUMENT",
-    `putWrites for task ${task} of thread ${JSON.stringify(place.thread)} names no checkpoint_id.`,
-    {
-      details: { thread: place.thread, task },
-    },
   );
 }

@@ -7,7 +7,7 @@
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Backend, EffectQuery } from "./backend.ts";
+import type { Backend, EffectQuery, Op } from "./backend.ts";
 import type { CommitQueue } from "./commit-queue.ts";
 import {
   type EffectContent,
@@ -19,11 +19,13 @@ import {
   type SettleDecision,
   type StoredEffect,
 } from "./effect-record.ts";
+import { settleId } from "./effect-refusals.ts";
 import { EffectInDoubtError, HoldfastError, isHoldfastError } from "./errors.ts";
 import type { Journal } from "./journal.ts";
 import type { EffectRow } from "./model.ts";
 import type { Serde, Tree } from "./serde.ts";
 import { BlobCollector } from "./values.ts";
+import type { WaitLedger } from "./wait-ledger.ts";
 
 export interface SettleResult {
   /** True where the same decision had been recorded before. */
@@ -45,6 +47,9 @@ export interface RunningCall {
   readonly digest: string;
 }
 
+/** Somebody else has changed the effect, or its question, between reading and writing. */
+const SETTLE_AGAIN = ["EFFECT_CONFLICT", "WAIT_CONFLICT", "DECISION_CONFLICT"] as const;
+
 export class EffectLedger {
   readonly backend: Backend;
   readonly serde: Serde;
@@ -57,6 +62,7 @@ export class EffectLedger {
   readonly #queue: CommitQueue;
   readonly #memo: Map<string, string>;
   readonly #journal: Journal | undefined;
+  readonly #waits: WaitLedger;
 
   constructor(
     backend: Backend,
@@ -64,12 +70,14 @@ export class EffectLedger {
     queue: CommitQueue,
     memo: Map<string, string>,
     journal: Journal | undefined,
+    waits: WaitLedger,
   ) {
     this.backend = backend;
     this.serde = serde;
     this.#queue = queue;
     this.#memo = memo;
     this.#journal = journal;
+    this.#waits = waits;
   }
 
   /** A collector for everything that one call's row refers to. */
@@ -106,10 +114,13 @@ export class EffectLedger {
     before: EffectRow | undefined,
     era: number,
     blobs: BlobCollector,
+    extra: readonly Op[] = [],
   ): Promise<StoredEffect> {
     const body = effectBody(this.serde, content, blobs);
     const stored: EffectRow = { ...row, rev: (before?.rev ?? 0) + 1, body };
-    await this.#queue.enqueue(effectOps(stored, era, before?.rev ?? null, blobs), undefined, { urgent: true });
+    await this.#queue.enqueue([...effectOps(stored, era, before?.rev ?? null, blobs), ...extra], undefined, {
+      urgent: true,
+    });
     const read = await this.#fresh(stored, content, blobs);
     await this.#journal?.effect(read.record);
     return read;
@@ -135,7 +146,7 @@ export class EffectLedger {
       try {
         return { replayed: false, decision: await this.#decide(found, decided, by) };
       } catch (error) {
-        if (!isHoldfastError(error, "EFFECT_CONFLICT")) throw error;
+        if (!SETTLE_AGAIN.some((code) => isHoldfastError(error, code))) throw error;
       }
     }
   }
@@ -188,12 +199,14 @@ export class EffectLedger {
       input: tree(record.input, "the input"),
       checkpoints: record.checkpoints,
       begunAt: record.begunAt.getTime(),
+      links: record.links,
       decision: tree(recorded, "the decision"),
       ...("done" in decision ? { value: tree(decision.done, "the outcome") } : {}),
     };
     const status = "done" in decision ? "done" : "notDone" in decision ? "not-executed" : "given-up";
     const era = row.thread === "" ? 0 : (await this.backend.load(row.thread, "", undefined)).era;
-    await this.write({ ...row, status }, content, row, era, blobs);
+    const asked = await this.#waits.settleOps(settleId(row), by, era);
+    await this.write({ ...row, status }, content, row, era, blobs, asked);
     return recorded;
   }
 
@@ -219,6 +232,7 @@ export class EffectLedger {
       decision: revive(content.decision) as RecordedDecision | undefined,
       begunAt: new Date(content.begunAt),
       checkpoints: content.checkpoints,
+      links: content.links,
     };
     return { row, record };
   }

@@ -78,6 +78,11 @@ export interface SettleRequest {
   readonly question: string;
 }
 
+/** Id of the question whether an effect's last attempt happened: 32 hex digits, one per attempt. */
+export function settleId(row: { readonly key: string; readonly attempt: number }): string {
+  return effectKey(["settle", row.key, row.attempt]).slice(0, 32);
+}
+
 export function settleInterrupt({ row, record }: StoredEffect): GraphInterrupt {
   const { error } = record;
   const value: SettleRequest = {
@@ -96,5 +101,5 @@ export function settleInterrupt({ row, record }: StoredEffect): GraphInterrupt {
     begunAt: record.begunAt.toISOString(),
     question: `Did effect ${row.name} happen? Decide with checkpointer.settle(key, { done: value } | { notDone: true } | { giveUp: reason }, { by }).`,
   };
-  return new GraphInterrupt([{ id: effectKey(["settle", row.key, row.attempt]).slice(0, 32), value }]);
+  return new GraphInterrupt([{ id: settleId(row), value }]);
 }

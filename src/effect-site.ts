@@ -64,9 +64,16 @@ export function placeHere(what: string): TaskPlace {
   );
 }
 
-/** @throws EFFECT_OUTSIDE_GRAPH, FOREIGN_CHECKPOINTER, EFFECT_NOT_DURABLE, RUN_REFUSED, EFFECT_ABORTED, CLOSED */
+/** The site of an effect, see {@link siteAt}. */
 export function siteOf(name: string): Site {
-  const what = `Effect ${JSON.stringify(name)}`;
+  return siteAt(`Effect ${JSON.stringify(name)}`);
+}
+
+/**
+ * Where something that must be kept is called; `what` names it in errors.
+ * @throws EFFECT_OUTSIDE_GRAPH, FOREIGN_CHECKPOINTER, EFFECT_NOT_DURABLE, RUN_REFUSED, EFFECT_ABORTED, CLOSED
+ */
+export function siteAt(what: string): Site {
   const place = placeHere(what);
   const { saver } = place;
   if (!isCheckpointer(saver)) {
@@ -76,7 +83,7 @@ export function siteOf(name: string): Site {
         : `a ${(saver as object).constructor?.name ?? typeof saver}`;
     throw new HoldfastError(
       "FOREIGN_CHECKPOINTER",
-      `${what} was called in a graph with ${found}; effects are kept beside the checkpoints of a Holdfast checkpointer. ` +
+      `${what} was called in a graph with ${found}; that is kept beside the checkpoints of a Holdfast checkpointer. ` +
         'Compile the outermost graph with one: graph.compile({ checkpointer: await sqlite("holdfast.db") }).',
     );
   }

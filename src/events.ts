@@ -43,6 +43,14 @@ export interface LargeCheckpointEvent {
   readonly bytes: number;
 }
 
+/** A task asked, caught the pause in its own code, and finished all the same. */
+export interface SwallowedWaitEvent {
+  readonly id: string;
+  readonly thread: string;
+  readonly task: string;
+  readonly name: string;
+}
+
 export const channels = {
   /** {@link CommitEvent}, before the group is handed to the backend. */
   commitBefore: channel("holdfast:commit:before"),
@@ -54,6 +62,8 @@ export const channels = {
   effectBefore: channel("holdfast:effect:before"),
   /** {@link EffectEvent}, when the body has returned or thrown and nothing is recorded yet. */
   effectAfter: channel("holdfast:effect:after"),
+  /** {@link SwallowedWaitEvent}. */
+  waitSwallowed: channel("holdfast:wait:swallowed"),
   /** {@link LargeCheckpointEvent}. */
   largeCheckpoint: channel("holdfast:checkpoint:large"),
 } as const;

@@ -33,7 +33,13 @@ export {
   isHoldfastError,
   NotExecuted,
 } from "./errors.ts";
-export { type CommitEvent, channels, type EffectEvent, type LargeCheckpointEvent, type SwallowedWaitEvent } from "./events.ts";
+export {
+  type CommitEvent,
+  channels,
+  type EffectEvent,
+  type LargeCheckpointEvent,
+  type SwallowedWaitEvent,
+} from "./events.ts";
 export type {
   CheckpointRow,
   DecisionRow,
@@ -67,3 +73,16 @@ export { http4xx, nothingHappened } from "./not-executed.ts";
 export { type RunnableGraph, type RunResult, type RunStatus, run, type Wait } from "./run.ts";
 export type { ValueType } from "./serde.ts";
 export { type Transaction, type TransactionDefinition, transaction } from "./transaction.ts";
+export type { Duration } from "./durations.ts";
+export {
+  type Answer,
+  type AskOptions,
+  ask,
+  type Received,
+  sleep,
+  sleepUntil,
+  type WaitForOptions,
+  waitFor,
+} from "./wait.ts";
+export type { AnswerOptions, AnswerResult, BrokenDecision, Decider } from "./wait-ledger.ts";
+export type { Decision, DecisionKind, DecisionRecord, DecisionType, OnDeadline, WaitRecord } from "./wait-record.ts";

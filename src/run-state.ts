@@ -8,8 +8,10 @@
  * A run that was refused once stays refused: its later checkpoints hang on one that was never stored.
  */
 
+import type { OnFork } from "./effect.ts";
 import { HoldfastError } from "./errors.ts";
 import type { Durability } from "./langgraph.ts";
+import { ThreadWaits } from "./thread-waits.ts";
 
 /** Where a run is found in `configurable`; a symbol, so that it reaches no HTTP body, trace or stored config. */
 export const RUN_KEY = Symbol.for("holdfast.run");
@@ -36,6 +38,11 @@ export class RunThread {
 
   /** Namespaces whose graph had a put that failed: LangGraph calls none of its later ones. Until it is loaded again. */
   readonly failed = new Map<string, HoldfastError>();
+
+  /** What the thread waits for, as far as this run knows. */
+  readonly waits = new ThreadWaits();
+  /** What this branch's fork says about effects that were left behind; carried on by every later checkpoint. */
+  effectsPolicy: OnFork | undefined;
 
   readonly #early = new Map<string, () => void>();
   readonly #headAtLoad = new Map<string | null, string | null>();

@@ -21,7 +21,7 @@ export const INLINE_MAX = 1024;
 type Blobs = ReadonlyMap<string, string | Uint8Array>;
 
 /** 144 bits of SHA-256: 24 characters. Equal content has one row per thread. */
-function contentHash(data: string | Uint8Array): string {
+export function contentHash(data: string | Uint8Array): string {
   return hash("sha256", data, "base64url").slice(0, 24);
 }
 

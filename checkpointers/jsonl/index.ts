@@ -14,6 +14,7 @@ const checkpointerOptions: Readonly<Record<keyof CheckpointerOptions, true>> = {
   types: true,
   maxValueChars: true,
   journal: true,
+  now: true,
 };
 
 /**

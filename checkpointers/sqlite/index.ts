@@ -12,6 +12,7 @@ const CHECKPOINTER_OPTIONS: Readonly<Record<keyof CheckpointerOptions, true>> = 
   types: true,
   maxValueChars: true,
   journal: true,
+  now: true,
 };
 
 /**

@@ -11,7 +11,7 @@ export type Durability = "sync" | "async" | "exit";
 export type Operation =
   | { readonly kind: "invoke"; readonly at: number; readonly durability: Durability }
   | { readonly kind: "continue"; readonly at: number; readonly durability: Durability }
-  | { readonly kind: "resume"; readonly byId: boolean; readonly durability: Durability }
+  | { readonly kind: "resume"; readonly durability: Durability }
   | { readonly kind: "command"; readonly node: number; readonly update: boolean; readonly durability: Durability }
   | {
       readonly kind: "update";
@@ -31,7 +31,7 @@ const node = fc.integer({ min: 0, max: 4 });
 export const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("invoke" as const), at, durability }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant("continue" as const), at, durability }) },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant("resume" as const), byId: fc.boolean(), durability }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant("resume" as const), durability }) },
   {
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant("command" as const), node, update: fc.boolean(), durability }),
@@ -56,6 +56,12 @@ export const operation: fc.Arbitrary<Operation> = fc.oneof(
 );
 
 const THREAD = "t";
+
+/**
+ * Where our default is another than LangGraph's: new input on a paused thread is refused unless it is said to supersede,
+ * and a resume must name a question that is open.
+ */
+const PAUSED = { on_paused: "supersede", __pregel_strict_resume: true };
 
 /** What came of it: a value, or an error in words. */
 function settled(promise: Promise<unknown>): Promise<unknown> {
@@ -104,7 +110,7 @@ export class Player {
   }
 
   #config(more: Record<string, unknown> = {}): { configurable: Record<string, unknown> } & Record<string, unknown> {
-    return { configurable: { thread_id: THREAD }, recursionLimit: 12, ...more };
+    return { configurable: { thread_id: THREAD, ...PAUSED }, recursionLimit: 12, ...more };
   }
 
   async #history(): Promise<Snapshot[]> {
@@ -118,7 +124,7 @@ export class Player {
     if (index === 0) return config;
     const history = await this.#history().catch((): Snapshot[] => []);
     const chosen = history[(index - 1) % Math.max(1, history.length)];
-    return chosen === undefined ? config : { ...config, configurable: { ...chosen.config.configurable } };
+    return chosen === undefined ? config : { ...config, configurable: { ...chosen.config.configurable, ...PAUSED } };
   }
 
   async #do(operation: Operation): Promise<unknown> {
@@ -134,7 +140,7 @@ export class Player {
       case "continue":
         return app.invoke(null, await this.#at(operation.at, { durability: operation.durability }));
       case "resume":
-        return app.invoke(await this.#resume(operation.byId), this.#config({ durability: operation.durability }));
+        return app.invoke(await this.#resume(), this.#config({ durability: operation.durability }));
       case "command": {
         const goto = nodeAt(operation.node);
         const update = operation.update ? { update: this.#shape.update(this.#count) } : {};
@@ -182,8 +188,8 @@ export class Player {
     }
   }
 
-  async #resume(byId: boolean): Promise<Command> {
-    if (!byId) return new Command({ resume: `answer ${this.#count}` });
+  /** Always by id: LangGraph's savers keep an answer without one for whatever asks next, ours does not (see waits). */
+  async #resume(): Promise<Command> {
     const state = await this.#app.getState(this.#config(), { subgraphs: true });
     const pending = state.tasks.flatMap((task) => task.interrupts);
     const answers = Object.fromEntries(

@@ -1,0 +1,278 @@
+/**
+ * What one run (or update) knows of its thread's waits, and what its saver calls mean for them: pauses open them, resumes
+ * decide them, results consume them, and a thread that goes on without them supersedes them.
+ */
+
+import type { Op } from "./backend.ts";
+import { readInterrupt } from "./dialects.ts";
+import { digestOf } from "./effect-record.ts";
+import { HoldfastError } from "./errors.ts";
+import { channels } from "./events.ts";
+import { type GraphConfig, NULL_TASK_ID } from "./langgraph.ts";
+import type { WaitRow } from "./model.ts";
+import type { Place } from "./place.ts";
+import { type Answerable, checkAnswer, decisionOfResume } from "./wait-answer.ts";
+import type { WaitLedger } from "./wait-ledger.ts";
+import { CHAIN_START, type ChainEnd, parseWait, waitBody } from "./wait-record.ts";
+
+/** A pause as LangGraph writes it. */
+export interface Interrupt {
+  readonly id?: string;
+  readonly value?: unknown;
+  readonly response_schema?: unknown;
+}
+
+export type Write = readonly [channel: string, value: unknown];
+
+const INTERRUPT = "__interrupt__";
+const RESUME = "__resume__";
+const WAIT_ID = /^[0-9a-f]{32}$/;
+
+export class ThreadWaits {
+  readonly #active = new Map<string, WaitRow>();
+  /** Waits whose decision a call of this run has returned. */
+  readonly #taken = new Set<string>();
+  #end: ChainEnd = CHAIN_START;
+
+  /** What a load found: the waits that are open or answered, and the end of the chain of decisions. */
+  load(rows: readonly WaitRow[], end: ChainEnd): void {
+    this.#active.clear();
+    for (const row of rows) this.#active.set(row.id, row);
+    this.#end = end;
+  }
+
+  get active(): readonly WaitRow[] {
+    return [...this.#active.values()];
+  }
+
+  get(id: string): WaitRow | undefined {
+    return this.#active.get(id);
+  }
+
+  set(row: WaitRow): void {
+    this.#active.set(row.id, row);
+  }
+
+  /** A call in the graph has returned this decision: it is consumed with the task's next writes. */
+  take(row: WaitRow): void {
+    if (row.status !== "answered") return;
+    this.set(row);
+    this.#taken.add(row.id);
+  }
+
+  /**
+   * The part of a resume that decides waits. What it decides is stored as a decision at once, and never as an answer that
+   * a later question could find.
+   *
+   * @throws AMBIGUOUS_ANSWER, INVALID_ANSWER, WAIT_CONFLICT
+   */
+  resume(
+    ledger: WaitLedger,
+    config: GraphConfig,
+    place: Place,
+    era: number,
+    task: string,
+    writes: readonly Write[],
+  ): { readonly ops: Op[]; readonly writes: readonly Write[] } {
+    const resumes = writes.filter(([channel]) => channel === RESUME);
+    const [first] = resumes;
+    if (first === undefined) return { ops: [], writes };
+    const [, value] = first;
+    if (task === NULL_TASK_ID) {
+      const rest = writes.filter(([channel]) => channel !== RESUME);
+      // In a subgraph this is the outermost graph's resume once more.
+      const row = place.ns === "" ? this.#onlyOpen() : undefined;
+      return { ops: row === undefined ? [] : this.#answer(ledger, config, row, value, era), writes: rest };
+    }
+    const row = WAIT_ID.test(task) ? this.#active.get(task) : undefined;
+    if (row === undefined || resumes.length !== writes.length) return { ops: [], writes };
+    const answer = Array.isArray(value) ? value.at(-1) : value;
+    return { ops: this.#answer(ledger, config, row, answer, era), writes: [] };
+  }
+
+  /** The pauses of a task: those that are not there yet are opened. */
+  pause(
+    ledger: WaitLedger,
+    config: GraphConfig,
+    place: Place,
+    era: number,
+    task: string,
+    writes: readonly Write[],
+  ): Op[] {
+    const ops: Op[] = [];
+    for (const [channel, value] of writes) {
+      if (channel !== INTERRUPT || !Array.isArray(value)) continue;
+      for (const interrupt of value as Interrupt[])
+        ops.push(...this.#open(ledger, config, place, era, task, interrupt));
+    }
+    return ops;
+  }
+
+  /** A task's result: the decisions it used are consumed; questions it went on without are superseded. */
+  finish(place: Place, era: number, task: string, writes: readonly Write[]): Op[] {
+    if (this.#active.size === 0) return [];
+    const stopped = writes.some(([channel]) => channel === INTERRUPT || channel === "__error__");
+    const ops: Op[] = [];
+    for (const row of this.#active.values()) {
+      if (row.task !== task || row.ns !== place.ns) continue;
+      const used = this.#taken.has(row.id) || (row.kind === "interrupt" && row.status === "answered");
+      if (!used && stopped) continue;
+      if (row.status === "open") warnSwallowed(row);
+      ops.push(this.#ended(row, era));
+    }
+    return ops;
+  }
+
+  /** A superstep is complete: nothing in its tasks waits any more. */
+  complete(place: Place, era: number): Op[] {
+    const ops: Op[] = [];
+    for (const row of this.#active.values()) if (within(row.ns, place.ns)) ops.push(this.#ended(row, era));
+    return ops;
+  }
+
+  /** The thread goes on without its waits: each is closed by a recorded decision. */
+  supersede(ledger: WaitLedger, place: Place, era: number, by: string): Op[] {
+    const ops: Op[] = [];
+    for (const row of this.#active.values()) {
+      if (!within(row.ns, place.ns)) continue;
+      const decided = ledger.decide(row, { type: "supersede", by, via: "graph" }, this.#end, era);
+      this.#end = decided.end;
+      this.#active.delete(row.id);
+      ops.push(...decided.ops);
+    }
+    return ops;
+  }
+
+  #ended(row: WaitRow, era: number): Op {
+    this.#active.delete(row.id);
+    this.#taken.delete(row.id);
+    return { kind: "endWait", thread: row.thread, era, id: row.id };
+  }
+
+  /** Which question a resume without a name answers. */
+  #onlyOpen(): WaitRow | undefined {
+    const open = this.active.filter(({ status }) => status === "open");
+    const askable = open.filter(({ kind }) => kind === "question" || kind === "interrupt");
+    if (askable.length <= 1) return askable[0] ?? open[0];
+    throw new HoldfastError(
+      "AMBIGUOUS_ANSWER",
+      `${askable.length} questions are open: ${askable.map(({ id, name }) => `${name} (${id})`).join(", ")}. ` +
+        "Name the one that is answered: new Command({ resume: { [id]: answer } }). Nothing was recorded.",
+      { details: { ids: askable.map(({ id }) => id) } },
+    );
+  }
+
+  #answer(ledger: WaitLedger, config: GraphConfig, row: WaitRow, value: unknown, era: number): Op[] {
+    if (row.status !== "open") return [];
+    const { allow, schema } = parseWait(ledger.serde, row);
+    const wait: Answerable = { id: row.id, name: row.name, kind: row.kind, allow, schema };
+    const decision = checkAnswer(wait, decisionOfResume(wait, value));
+    if (row.due !== undefined && row.due <= ledger.now()) throw late(row);
+    const by = String(config.configurable?.["langgraph_auth_user_id"] ?? "resume");
+    const decided = ledger.decide(row, { ...decision, by, via: "resume" }, this.#end, era);
+    this.#end = decided.end;
+    this.#active.set(row.id, decided.row);
+    return decided.ops;
+  }
+
+  #open(ledger: WaitLedger, config: GraphConfig, place: Place, era: number, task: string, interrupt: Interrupt): Op[] {
+    const { id, value, response_schema } = interrupt;
+    const known = id === undefined ? undefined : this.#active.get(id);
+    if (id === undefined || (known !== undefined && (known.status !== "open" || ownsContent(known)))) return [];
+    const blobs = ledger.blobs();
+    const tree = ledger.serde.toTree(value, blobs, () => "the value of an interrupt");
+    const digest = digestOf(ledger.serde, tree);
+    if (known?.digest === digest) return [];
+    const settle = isSettle(value);
+    const asked = settle ? { name: value.effect, allow: [] } : readInterrupt(value, response_schema);
+    const details = "details" in asked ? asked.details : undefined;
+    const row: WaitRow = {
+      ...(known ?? newWait(config, place, id, task, ledger.now())),
+      kind: settle ? "settle" : "interrupt",
+      name: asked.name,
+      digest,
+      rev: (known?.rev ?? 0) + 1,
+      body: waitBody(
+        ledger.serde,
+        {
+          value: tree,
+          allow: asked.allow,
+          schema: "schema" in asked ? asked.schema : undefined,
+          details: details === undefined ? undefined : ledger.serde.toTree(details, blobs, () => "an interrupt"),
+        },
+        blobs,
+      ),
+    };
+    this.#active.set(id, row);
+    return [
+      ...blobs.ops(place.thread, era),
+      { kind: "wait", thread: place.thread, era, row, expect: known?.rev ?? null },
+    ];
+  }
+}
+
+type NewWait = Omit<WaitRow, "kind" | "name" | "digest" | "rev" | "body">;
+
+/** The columns of a wait that say where it is. */
+export function newWait(config: GraphConfig, place: Place, id: string, task: string, now: number): NewWait {
+  const { configurable = {}, metadata = {} } = config;
+  const text = (value: unknown) => (value === undefined || value === null ? undefined : String(value));
+  return {
+    id,
+    thread: place.thread,
+    ns: place.ns,
+    checkpoint: place.checkpoint ?? "",
+    task,
+    status: "open",
+    openedAt: now,
+    due: undefined,
+    graph: text(configurable["graph_id"] ?? metadata["graph_id"]),
+    assignee: undefined,
+    owner: text(configurable["owner"]),
+    decision: undefined,
+    holder: undefined,
+  };
+}
+
+/** Refuses new input on a thread that waits. */
+export function threadWaiting(thread: string, waits: readonly WaitRow[]): HoldfastError {
+  const list = waits
+    .map(({ name, kind, status, id }) => `${kind} ${JSON.stringify(name)} (${status}, ${id})`)
+    .join(", ");
+  return new HoldfastError(
+    "THREAD_WAITING",
+    `Thread ${JSON.stringify(thread)} waits: ${list}. New input would drop that, so it was refused and nothing of it is stored. ` +
+      "Answer it (checkpointer.answer, then app.invoke(null, config)), or drop it on purpose: " +
+      'app.invoke(input, { configurable: { thread_id, on_paused: "supersede" } }).',
+    { details: { thread, waits: waits.map(({ id, kind, name, status }) => ({ id, kind, name, status })) } },
+  );
+}
+
+/** Whether `ns` is the namespace or one inside it. */
+const within = (ns: string, outer: string): boolean => outer === "" || ns === outer || ns.startsWith(`${outer}|`);
+
+/** Opened by a call of ours, which keeps what was shown. */
+const ownsContent = ({ kind }: WaitRow): boolean => kind !== "interrupt" && kind !== "settle";
+
+function isSettle(value: unknown): value is { readonly effect: string } {
+  if (typeof value !== "object" || value === null) return false;
+  return (value as { type?: unknown }).type === "settle" && typeof (value as { effect?: unknown }).effect === "string";
+}
+
+function late(row: WaitRow): HoldfastError {
+  return new HoldfastError(
+    "INVALID_ANSWER",
+    `The deadline of ${row.name} (${row.id}) passed at ${new Date(row.due ?? 0).toISOString()}; the answer was not recorded. ` +
+      "Go on with the thread: what was stated for the deadline happens.",
+    { details: { id: row.id, due: row.due } },
+  );
+}
+
+function warnSwallowed(row: WaitRow): void {
+  channels.waitSwallowed.publish({ id: row.id, thread: row.thread, task: row.task, name: row.name });
+  process.emitWarning(
+    `Task ${row.task} of thread ${row.thread} asked ${JSON.stringify(row.name)} and then finished without waiting: its code caught the ` +
+      "pause. Rethrow what isGraphInterrupt() recognises in every catch around a question. The question is closed.",
+    { code: "HOLDFAST_PAUSE_SWALLOWED" },
+  );
+}
