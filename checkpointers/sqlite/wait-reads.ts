@@ -81,12 +81,12 @@ export class WaitReads {
     // From one thread to the next one, past all decisions between: as many steps as there are threads that have any.
     this.#deciding = db
       .prepare(/* sql */ `
-        with recursive deciding (no) as (
+        with recursive deciding (last) as (
           select min(thread_no) from holdfast_decisions where thread_no > ?
           union all
-          select (select min(thread_no) from holdfast_decisions where thread_no > no) from deciding where no is not null
+          select (select min(thread_no) from holdfast_decisions where thread_no > last) from deciding where last is not null
         )
-        select d.no, t.id from deciding d cross join holdfast_threads t on t.no = d.no limit ?`)
+        select t.no, t.id from deciding d cross join holdfast_threads t on t.no = d.last limit ?`)
       .raw();
   }
 

@@ -1,9 +1,9 @@
 /** Short ways to write operations and to say what became of them, for the conformance suite. */
 
 import assert from "node:assert/strict";
-import type { Backend, Commit, Op } from "../backend.ts";
+import type { Backend, Commit, Op, WaitQuery } from "../backend.ts";
 import { type ErrorCode, isHoldfastError } from "../errors.ts";
-import type { EffectRow, ListBase, WriteRow } from "../model.ts";
+import type { DecisionRow, EffectRow, ListBase, WaitRow, WriteRow } from "../model.ts";
 
 type Fields<K extends Op["kind"]> = Partial<Omit<Extract<Op, { kind: K }>, "kind">>;
 export type Entry = readonly [idx: number, channel: string, value: unknown];
@@ -42,6 +42,30 @@ export function effect(row: EffectRow, expect: number | null, era = 0): Op {
   return { kind: "effect", thread: row.thread, era, row, expect };
 }
 
+/** An open question without anything that may be left out. */
+export function waitRow(id: string, fields: Partial<WaitRow> = {}): WaitRow {
+  const place = { thread: "t", ns: "", checkpoint: "1", task: "a" };
+  const what = { kind: "question", name: "refund", digest: "d1", status: "open", openedAt: 1000 } as const;
+  const left = { due: undefined, graph: undefined, assignee: undefined, owner: undefined, decision: undefined };
+  return { id, ...place, ...what, ...left, holder: undefined, rev: 0, body: encoded({ shown: id }), ...fields };
+}
+
+export function wait(row: WaitRow, expect: number | null, era = 0): Op {
+  return { kind: "wait", thread: row.thread, era, row, expect };
+}
+
+export function endWait(id: string, fields: Fields<"endWait"> = {}): Op {
+  return { kind: "endWait", thread: "t", era: 0, id, ...fields };
+}
+
+export function decisionRow(seq: number, fields: Partial<DecisionRow> = {}): DecisionRow {
+  return { thread: "t", seq, wait: `w${seq}`, hash: `hash ${seq}`, body: encoded({ decided: seq }), ...fields };
+}
+
+export function decision(row: DecisionRow, era = 0): Op {
+  return { kind: "decision", thread: row.thread, era, row };
+}
+
 export const deleteThread = (thread: string): Op => ({ kind: "deleteThread", thread });
 
 /** Commits the operations together; fails unless they are accepted. */
@@ -73,6 +97,21 @@ export async function ids(rows: AsyncIterable<{ readonly id: string }>): Promise
 
 export async function headOf(backend: Backend, thread = "t", ns = ""): Promise<string | undefined> {
   return (await backend.load(thread, ns, undefined)).head;
+}
+
+export async function waitIds(backend: Backend, query: WaitQuery = {}): Promise<string[]> {
+  return (await backend.waits(query)).map((row) => row.id);
+}
+
+/** One line per wait of a thread: `id status revision`. */
+export async function waitsOf(backend: Backend, thread = "t"): Promise<string[]> {
+  return (await backend.waits({ thread })).map((row) => `${row.id} ${row.status} ${row.rev}`);
+}
+
+/** The places of a thread's decisions, or `<thread> <place>` of all threads. */
+export async function decisionsOf(backend: Backend, thread?: string): Promise<string[]> {
+  const found = await collect(backend.decisions({ thread }));
+  return found.map((row) => (thread === undefined ? `${row.thread} ${row.seq}` : `${row.seq}`));
 }
 
 /** The writes of a checkpoint in a fixed order, without what every row has. */

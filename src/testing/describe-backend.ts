@@ -14,11 +14,14 @@ import type { BackendCase, OpenedBackend } from "./backend-case.ts";
 import { blobCases } from "./backend-cases/blobs.ts";
 import { checkpointCases } from "./backend-cases/checkpoints.ts";
 import { commitCases } from "./backend-cases/commits.ts";
+import { decisionCases } from "./backend-cases/decisions.ts";
 import { deletionCases } from "./backend-cases/deletion.ts";
 import { effectCases } from "./backend-cases/effects.ts";
 import { idCases } from "./backend-cases/ids.ts";
 import { listCases } from "./backend-cases/lists.ts";
 import { openerCases } from "./backend-cases/openers.ts";
+import { waitQueryCases } from "./backend-cases/wait-queries.ts";
+import { waitCases } from "./backend-cases/waits.ts";
 import { writeCases } from "./backend-cases/writes.ts";
 
 export type { BackendCase, OpenedBackend } from "./backend-case.ts";
@@ -31,6 +34,9 @@ export const backendCases: readonly BackendCase[] = [
   ...listCases,
   ...blobCases,
   ...effectCases,
+  ...waitCases,
+  ...waitQueryCases,
+  ...decisionCases,
   ...deletionCases,
   ...idCases,
   ...openerCases,

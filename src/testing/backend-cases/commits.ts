@@ -19,6 +19,7 @@ export const commitCases: readonly BackendCase[] = [
     name: "a refused commit leaves none of its operations, wherever the refused one stands",
     async run({ backend }) {
       await accept(backend, checkpoint("1"), rows.effect(rows.effectRow("e"), null));
+      await accept(backend, rows.wait(rows.waitRow("w"), null), rows.wait(rows.waitRow("v"), null));
       const refused = checkpoint("3", { heads: ["2"] });
       const others = [
         checkpoint("2", { ns: "sub", parent: "1" }),
@@ -28,6 +29,10 @@ export const commitCases: readonly BackendCase[] = [
         rows.blob("h", "data"),
         rows.effect(rows.effectRow("e", { rev: 1, status: "done" }), 0),
         rows.effect(rows.effectRow("e2"), null),
+        rows.wait(rows.waitRow("w", { rev: 1, status: "answered" }), 0),
+        rows.wait(rows.waitRow("w2"), null),
+        rows.endWait("v"),
+        rows.decision(rows.decisionRow(1)),
       ];
       for (let at = 0; at <= others.length; at++) {
         await refuse(backend, "HEAD_MOVED", ...others.slice(0, at), refused, ...others.slice(at));
@@ -37,6 +42,8 @@ export const commitCases: readonly BackendCase[] = [
         assert.deepEqual(await rows.itemsOf(backend, "l", 9), []);
         assert.equal((await backend.blobs("t", ["h"])).size, 0);
         assert.deepEqual(await backend.effects({ thread: "t" }), [rows.effectRow("e")]);
+        assert.deepEqual(await backend.waits({}), [rows.waitRow("v"), rows.waitRow("w")]);
+        assert.deepEqual(await rows.decisionsOf(backend), []);
       }
     },
   },

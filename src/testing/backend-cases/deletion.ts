@@ -19,6 +19,11 @@ function everything(thread: string, era = 0): Op[] {
     rows.items("m", 1, [thread], { thread, era, ...rows.base("l", 1) }),
     rows.blob("h", `data of ${thread}`, { thread, era }),
     effect(effectRow(`effect of ${thread}`, { thread }), null, era),
+    rows.wait(rows.waitRow(`wait of ${thread}`, { thread, due: 9 }), null, era),
+    rows.wait(rows.waitRow(`answered of ${thread}`, { thread, status: "answered" }), null, era),
+    rows.endWait(`answered of ${thread}`, { thread, era }),
+    rows.decision(rows.decisionRow(1, { thread }), era),
+    rows.decision(rows.decisionRow(2, { thread }), era),
   ];
 }
 
@@ -29,6 +34,11 @@ async function assertWhole(backend: Backend, thread: string): Promise<void> {
   assert.deepEqual(await rows.valuesOf(backend, "m", 9, thread), [thread, thread]);
   assert.equal((await backend.blobs(thread, ["h"])).get("h"), `data of ${thread}`);
   assert.equal((await backend.effects({ thread })).length, 1);
+  assert.deepEqual(await rows.waitsOf(backend, thread), [
+    `answered of ${thread} consumed 1`,
+    `wait of ${thread} open 0`,
+  ]);
+  assert.deepEqual(await rows.decisionsOf(backend, thread), ["1", "2"]);
 }
 
 export const deletionCases: readonly BackendCase[] = [
@@ -53,6 +63,15 @@ export const deletionCases: readonly BackendCase[] = [
       assert.equal((await backend.blobs("t", ["h"])).size, 0);
       assert.deepEqual(await backend.effects({ thread: "t" }), []);
       assert.deepEqual(await backend.effects({ key: "effect of t" }), []);
+      for (const query of [{}, { thread: "t" }, { id: "wait of t" }, { status: ["open"] }, { dueBy: 99 }] as const) {
+        assert.deepEqual(await backend.waits(query), []);
+      }
+      assert.deepEqual(await backend.waits({ status: ["open"], dueBy: 99 }), []);
+      assert.deepEqual([await rows.decisionsOf(backend, "t"), await rows.decisionsOf(backend)], [[], []]);
+      assert.deepEqual(
+        [await backend.decision("t", undefined), await backend.decision("t", 1)],
+        [undefined, undefined],
+      );
 
       await accept(backend, checkpoint("1", { era: 1, heads: [null] }), checkpoint("2", { era: 1, ns: "sub" }));
       assert.deepEqual(await rows.writesOf(backend, "1"), []);
@@ -61,6 +80,25 @@ export const deletionCases: readonly BackendCase[] = [
       assert.equal((await backend.blobs("t", ["h"])).get("h"), "new");
       assert.deepEqual(await rows.valuesOf(backend, "l", 9), ["new"]);
       await accept(backend, effect(effectRow("effect of t"), null, 1));
+      assert.deepEqual((await backend.load("t", "", undefined)).waits, []);
+      await accept(backend, rows.wait(rows.waitRow("wait of t"), null, 1), rows.wait(rows.waitRow("other"), null, 1));
+      assert.deepEqual(await rows.waitsOf(backend), ["other open 0", "wait of t open 0"]);
+    },
+  },
+  {
+    name: "the ids of a deleted thread's waits are free again, and its next life begins its chain of decisions at 1",
+    async run({ backend }) {
+      await accept(backend, ...everything("t"));
+      await refuse(backend, "WAIT_CONFLICT", rows.wait(rows.waitRow("wait of t", { thread: "u" }), null));
+      await accept(backend, deleteThread("t"), rows.wait(rows.waitRow("wait of t", { thread: "u" }), null));
+      await refuse(backend, "WAIT_CONFLICT", rows.wait(rows.waitRow("wait of t"), null, 1));
+      await refuse(backend, "DECISION_CONFLICT", rows.decision(rows.decisionRow(3), 1));
+      const again = rows.decisionRow(1, { body: rows.encoded("again") });
+      await accept(backend, rows.decision(again, 1));
+      assert.deepEqual(await rows.collect(backend.decisions({})), [again]);
+      assert.deepEqual([await rows.waitsOf(backend), await rows.waitsOf(backend, "u")], [[], ["wait of t open 0"]]);
+      await accept(backend, rows.decision(rows.decisionRow(2), 1), deleteThread("t"), rows.decision(again, 2));
+      assert.deepEqual(await rows.decisionsOf(backend), ["t 1"]);
     },
   },
   {
@@ -126,6 +164,8 @@ export const deletionCases: readonly BackendCase[] = [
       await accept(
         backend,
         rows.blob("late", "data"),
+        rows.wait(rows.waitRow("late"), null),
+        rows.decision(rows.decisionRow(3)),
         effect(effectRow("given 2", { ordinal: -1 }), null),
         deleteThread("t"),
         ...everything("t", 1),
@@ -135,6 +175,8 @@ export const deletionCases: readonly BackendCase[] = [
       assert.equal((await backend.effects({ key: "given 2" }))[0]?.thread, "");
       assert.deepEqual((await backend.effects({ thread: "t" })).map((row) => row.key).sort(), ["effect of t", "given"]);
       assert.equal((await backend.load("t", "", "1")).writes.length, 2);
+      assert.deepEqual(await rows.waitsOf(backend), ["answered of t consumed 1", "wait of t open 0"]);
+      assert.deepEqual(await rows.decisionsOf(backend, "t"), ["1", "2"]);
     },
   },
 ];

@@ -59,6 +59,8 @@ export const idCases: readonly BackendCase[] = [
           rows.items("l", 0, [at], { thread }),
           rows.blob("h", `${at}`, { thread }),
           effect(effectRow(`key ${at}`, { thread }), null),
+          rows.wait(rows.waitRow(`wait ${at}`, { thread }), null),
+          rows.decision(rows.decisionRow(1, { thread, wait: `wait ${at}` })),
         );
       }
       for (const [at, thread] of awkward.entries()) {
@@ -68,6 +70,10 @@ export const idCases: readonly BackendCase[] = [
         assert.deepEqual(await rows.valuesOf(backend, "l", 9, thread), [at]);
         assert.equal((await backend.blobs(thread, ["h"])).get("h"), `${at}`);
         assert.deepEqual(await backend.effects({ thread }), [effectRow(`key ${at}`, { thread })]);
+        assert.deepEqual(await backend.waits({ thread }), [rows.waitRow(`wait ${at}`, { thread })]);
+        const decided = [rows.decisionRow(1, { thread, wait: `wait ${at}` })];
+        assert.deepEqual(await rows.collect(backend.decisions({ thread })), decided);
+        assert.deepEqual([await backend.decision(thread, 1)], decided);
       }
       await accept(backend, rows.deleteThread("a"));
       for (const [at, thread] of awkward.entries()) {
@@ -135,6 +141,27 @@ export const idCases: readonly BackendCase[] = [
         assert.deepEqual(await backend.effects({ key: `key ${id}` }), expected);
         assert.deepEqual(await backend.effects({ thread: "t", name: id, digest: id }), expected);
       }
+    },
+  },
+  {
+    name: "waits' ids and all that they are found by may have any characters and 3,000 of them",
+    async run({ backend }) {
+      const made = awkward.map((id, at) =>
+        rows.waitRow(id, {
+          ...{ thread: id, ns: id, checkpoint: id, task: id, name: id, digest: id, openedAt: at },
+          ...{ graph: id, assignee: id, owner: id, holder: id },
+        }),
+      );
+      await accept(backend, ...made.map((row) => rows.wait(row, null)));
+      assert.deepEqual(await backend.waits({}), made);
+      for (const row of made) {
+        const { id } = row;
+        for (const field of ["id", "thread", "task", "name", "graph", "assignee", "owner"] as const) {
+          assert.deepEqual(await backend.waits({ [field]: id }), [row], `${field} ${JSON.stringify(id)}`);
+        }
+        await accept(backend, rows.endWait(id, { thread: id }));
+      }
+      assert.deepEqual(await rows.waitIds(backend, { status: ["superseded"] }), awkward);
     },
   },
   {

@@ -42,6 +42,9 @@ export const openerCases: readonly BackendCase[] = [
       await rejectsWith("CLOSED", backend.items("t", "l", 1));
       await rejectsWith("CLOSED", backend.blobs("t", []));
       await rejectsWith("CLOSED", backend.effects({ key: "k" }));
+      await rejectsWith("CLOSED", backend.waits({}));
+      await rejectsWith("CLOSED", rows.collect(backend.decisions({})));
+      await rejectsWith("CLOSED", backend.decision("t", 1));
       await rejectsWith("CLOSED", backend.ownerAlive(backend.owner));
       if (backend.transaction !== undefined) {
         await rejectsWith(
@@ -78,6 +81,16 @@ export const openerCases: readonly BackendCase[] = [
         await rows.refuse(backend, "HEAD_MOVED", checkpoint("3", { parent: "1", heads: ["1"] }));
         await rows.refuse(backend, "EFFECT_CONFLICT", effect(effectRow("k"), null));
         await rows.refuse(other, "LIST_CONFLICT", rows.items("l", 0, [2]));
+        await accept(backend, rows.wait(rows.waitRow("w"), null));
+        await accept(other, rows.wait(rows.waitRow("w", { rev: 1, status: "answered" }), 0));
+        await accept(other, rows.decision(rows.decisionRow(1)));
+        assert.deepEqual(await rows.waitsOf(backend), ["w answered 1"]);
+        assert.deepEqual(await rows.decisionsOf(backend), ["t 1"]);
+        await rows.refuse(backend, "WAIT_CONFLICT", rows.wait(rows.waitRow("w", { rev: 1 }), 0));
+        await rows.refuse(backend, "DECISION_CONFLICT", rows.decision(rows.decisionRow(1)));
+        await rows.refuse(other, "WAIT_CONFLICT", rows.wait(rows.waitRow("w", { thread: "u" }), null));
+        await accept(backend, rows.endWait("w"));
+        assert.deepEqual((await other.load("t", "", undefined)).waits, []);
         await accept(other, rows.deleteThread("t"));
         assert.equal((await backend.load("t", "", undefined)).era, 1);
         await rows.refuse(backend, "THREAD_DELETED", writes([[0, "c", 1]]));
@@ -97,6 +110,7 @@ export const openerCases: readonly BackendCase[] = [
           const [writer, reader] = at <= 3 ? [other, backend] : [backend, other];
           await accept(writer, checkpoint(`${at}`, { parent: `${at - 1}` }), effect(effectRow(`${at}`), null));
           await accept(writer, writes([[at, "c", at]]), rows.items("l", at - 1, [at]), rows.blob(`${at}`, "data"));
+          await accept(writer, rows.wait(rows.waitRow(`${at}`), null), rows.decision(rows.decisionRow(at)));
           const { head, checkpoint: latest } = await reader.load("t", "", undefined);
           assert.deepEqual([head, latest?.id], [`${at}`, `${at}`]);
           assert.equal((await reader.load("t", "", "1")).writes.length, at);
@@ -106,13 +120,17 @@ export const openerCases: readonly BackendCase[] = [
           assert.equal((await reader.items("t", "l", at - 1)).extended, true);
           assert.equal((await reader.blobs("t", [`${at}`])).size, 1);
           assert.equal((await reader.effects({ thread: "t" })).length, at);
+          assert.equal((await reader.load("t", "", undefined)).waits.length, at);
+          assert.equal((await reader.waits({ status: ["open"] })).length, at);
+          assert.equal((await reader.decision("t", undefined))?.seq, at);
+          assert.equal((await rows.decisionsOf(reader)).length, at);
         }
       } finally {
         await other.close();
       }
     },
   },
-  ...(["head", "effect", "list"] as const).map(
+  ...(["head", "effect", "list", "wait", "decision"] as const).map(
     (what): BackendCase => ({
       name: `of two openers that change one ${what} at the same time exactly one wins`,
       needs: "second",
@@ -120,11 +138,16 @@ export const openerCases: readonly BackendCase[] = [
         const { backend } = opened;
         const other = await openSecond(opened);
         try {
+          await accept(backend, rows.wait(rows.waitRow("w"), null));
           for (let at = 0; at < 20; at++) {
             const head = (await headOf(backend)) ?? null;
             const change = (name: string) => {
               if (what === "head") return checkpoint(`${at} ${name}`, { heads: [head] });
               if (what === "list") return rows.items("l", at, [name]);
+              if (what === "decision") return rows.decision(rows.decisionRow(at + 1, { wait: name }));
+              if (what === "wait") {
+                return rows.wait(rows.waitRow("w", { rev: at + 1, holder: name, status: "answered" }), at);
+              }
               return effect(effectRow("k", { rev: at, owner: name }), at === 0 ? null : at - 1);
             };
             const race = (by: typeof backend, name: string) =>
@@ -164,6 +187,9 @@ export const openerCases: readonly BackendCase[] = [
         values: [await rows.valuesOf(from, "m", 9), (await from.items("t", "l", 1)).extended],
         blobs: [...(await from.blobs("t", ["text", "bytes"]))].map(([hash, data]) => [hash, ...data]).sort(),
         effects: [...(await from.effects({ thread: "t" })), ...(await from.effects({ thread: "" }))],
+        waits: [await from.waits({}), await from.waits({ status: ["open"], dueBy: 99 })],
+        active: (await from.load("t", "", undefined)).waits.map((row) => row.id).sort(),
+        decisions: await rows.collect(from.decisions({})),
         eras: [(await from.load("t", "", undefined)).era, (await from.load("gone", "", undefined)).era],
       });
       await accept(backend, checkpoint("9"), checkpoint("5", { parent: "9" }), checkpoint("2", { ns: "sub" }));
@@ -174,7 +200,14 @@ export const openerCases: readonly BackendCase[] = [
       await accept(backend, rows.blob("text", "a\u0000\n😀"), rows.blob("bytes", Uint8Array.of(0, 10, 255)));
       await accept(backend, effect(effectRow("k"), null));
       await accept(backend, effect(effectRow("k", { rev: 1, status: "done" }), 0));
+      await accept(backend, rows.wait(rows.waitRow("open", { due: 9, graph: "g", body: 'json/1 "\\n😀"' }), null));
+      await accept(backend, rows.wait(rows.waitRow("a", { openedAt: 1.5 }), null), rows.decision(rows.decisionRow(1)));
+      await accept(backend, rows.wait(rows.waitRow("a", { status: "answered", decision: 1, rev: 1 }), 0));
+      await accept(backend, rows.wait(rows.waitRow("c"), null), rows.endWait("c"));
+      await accept(backend, rows.decision(rows.decisionRow(2)), rows.decision(rows.decisionRow(1, { thread: "u" })));
       await accept(backend, checkpoint("1", { thread: "gone" }));
+      await accept(backend, rows.wait(rows.waitRow("gone", { thread: "gone" }), null));
+      await accept(backend, rows.decision(rows.decisionRow(1, { thread: "gone" })));
       await accept(backend, effect(effectRow("given", { thread: "gone", ordinal: -1 }), null));
       await accept(backend, rows.deleteThread("gone"));
       const before = await everything(backend);
@@ -186,7 +219,12 @@ export const openerCases: readonly BackendCase[] = [
       await rows.refuse(again, "HEAD_MOVED", checkpoint("10", { heads: ["9"] }));
       await rows.refuse(again, "LIST_CONFLICT", rows.items("l", 0, [0]));
       await rows.refuse(again, "EFFECT_CONFLICT", effect(effectRow("k"), null));
+      await rows.refuse(again, "WAIT_CONFLICT", rows.wait(rows.waitRow("a", { rev: 1 }), 0));
+      await rows.refuse(again, "DECISION_CONFLICT", rows.decision(rows.decisionRow(2)));
+      await accept(again, rows.decision(rows.decisionRow(3)), rows.endWait("a"), rows.endWait("open"));
+      assert.deepEqual(await rows.waitsOf(again), ["a consumed 2", "c superseded 1", "open superseded 1"]);
       await rows.refuse(again, "THREAD_DELETED", checkpoint("2", { thread: "gone" }));
+      await accept(again, rows.decision(rows.decisionRow(1, { thread: "gone" }), 1));
       await accept(again, checkpoint("3", { thread: "gone", era: 1, heads: [null] }));
       await accept(again, checkpoint("10", { heads: ["5"], parent: "5" }));
     },
