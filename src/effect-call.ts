@@ -3,12 +3,28 @@
 import { isGraphBubbleUp } from "@langchain/langgraph";
 import type { EffectContext, EffectDefinition } from "./effect.ts";
 import { type EffectLedger, inDoubt, type Outcome } from "./effect-ledger.ts";
-import { digestOf, type EffectContent, effectKey, type StoredEffect } from "./effect-record.ts";
-import { callsItself, clip, forked, givenUp, settleInterrupt, timedOut, unknownOutcome } from "./effect-refusals.ts";
+import { elsewhere, releaseTaken } from "./effect-elsewhere.ts";
+import {
+  digestOf,
+  type EffectContent,
+  type EffectLinks,
+  effectKey,
+  type RecordedDecision,
+  type StoredEffect,
+} from "./effect-record.ts";
+import {
+  callsItself,
+  clip,
+  givenUp,
+  otherInput,
+  settleInterrupt,
+  timedOut,
+  unknownOutcome,
+} from "./effect-refusals.ts";
+import { givenKey, linksOf, parseInput } from "./effect-input.ts";
 import { assertMayStart, barrier, type Site, siteOf } from "./effect-site.ts";
-import { EffectMismatchError, HoldfastError, isHoldfastError } from "./errors.ts";
+import { type EffectMismatchError, isHoldfastError } from "./errors.ts";
 import { channels, type EffectEvent } from "./events.ts";
-import { Lineage } from "./lineage.ts";
 import type { EffectRow, EffectStatus } from "./model.ts";
 import { nothingHappened } from "./not-executed.ts";
 import type { Tree } from "./serde.ts";
@@ -16,17 +32,22 @@ import type { BlobCollector } from "./values.ts";
 
 type Definition = EffectDefinition<unknown, unknown>;
 
+type Recorded = { readonly outcome: Outcome } | { readonly before: StoredEffect | undefined };
+
 export class EffectCall {
   readonly name: string;
   readonly definition: Definition;
   readonly input: unknown;
   readonly key: string;
+  /** The key that the definition gives, hashed; where the branch simulates, it is not the call's own. */
+  readonly given: string | undefined;
   readonly site: Site;
-  readonly #ledger: EffectLedger;
-  readonly #digest: string;
+  readonly ledger: EffectLedger;
+  readonly digest: string;
   readonly #ordinal: number;
   readonly #blobs: BlobCollector;
   readonly #inputTree: Tree;
+  #links: EffectLinks;
 
   /**
    * A call made here and now. Synchronous up to the key, so that equal calls made together are numbered in the order
@@ -41,27 +62,19 @@ export class EffectCall {
     this.name = name;
     this.definition = definition;
     this.input = input;
-    this.#ledger = site.saver.effectLedger;
-    this.#blobs = this.#ledger.blobs();
-    this.#inputTree = this.#ledger.serde.toTree(
-      input,
-      this.#blobs,
-      () => `the input of effect ${JSON.stringify(name)}`,
-    );
-    this.#digest = digestOf(this.#ledger.serde, this.#inputTree);
+    this.ledger = site.saver.effectLedger;
+    this.#blobs = this.ledger.blobs();
+    this.#inputTree = this.ledger.serde.toTree(input, this.#blobs, () => `the input of effect ${JSON.stringify(name)}`);
+    this.digest = digestOf(this.ledger.serde, this.#inputTree);
+    this.#links = linksOf(site, definition);
+    this.given = givenKey(name, definition, input);
     const { place, attempt } = site;
-    if (definition.key !== undefined) {
-      const key = definition.key(input);
-      if (typeof key !== "string" || key === "") {
-        throw new HoldfastError(
-          "INVALID_ARGUMENT",
-          `Effect ${JSON.stringify(name)}: key(input) gave ${JSON.stringify(key)}; it must give a string that is not empty.`,
-        );
-      }
+    // What a simulated call makes up must not stand under a key that other threads believe.
+    if (this.given !== undefined && site.thread.effectsPolicy !== "simulate") {
       this.#ordinal = -1;
-      this.key = effectKey(["key", name, key]);
+      this.key = this.given;
     } else {
-      const equal = `${name}\u0000${this.#digest}`;
+      const equal = `${name}\u0000${this.digest}`;
       this.#ordinal = attempt.ordinals.get(equal) ?? 0;
       attempt.ordinals.set(equal, this.#ordinal + 1);
       this.key = effectKey([
@@ -70,7 +83,7 @@ export class EffectCall {
         place.checkpoint,
         place.task,
         name,
-        this.#digest,
+        this.digest,
         this.#ordinal,
       ]);
     }
@@ -83,18 +96,19 @@ export class EffectCall {
   }
 
   shared(execute: () => Promise<Outcome>): Promise<Outcome> {
-    const { around, running } = this.#ledger;
+    const { around, running } = this.ledger;
     if (around.getStore()?.includes(this.key)) return Promise.reject(callsItself(this.name, this.key));
     const other = running.get(this.key);
     if (other !== undefined) {
-      if (other.digest === this.#digest) return other.outcome.then((outcome) => ({ ...outcome, cached: true }));
+      if (other.digest === this.digest) return other.outcome.then((outcome) => ({ ...outcome, cached: true }));
       // Under a given key, with another input: what the other call leaves on record decides (E2).
       const after = () => this.shared(execute);
       return other.outcome.then(after, after);
     }
     const call = {
-      digest: this.#digest,
+      digest: this.digest,
       outcome: execute().finally(() => {
+        releaseTaken(this);
         if (running.get(this.key) === call) running.delete(this.key);
       }),
     };
@@ -103,17 +117,44 @@ export class EffectCall {
   }
 
   /** What is recorded for this call, after the barrier; an outcome, or what the body must be told. */
-  async recorded(): Promise<{ readonly outcome: Outcome } | { readonly before: StoredEffect | undefined }> {
-    await barrier(this.site);
-    const before = this.#ordinal < 0 ? await this.#ledger.findKey(this.key) : await this.#ofThisTask();
-    if (before === undefined) {
-      const reused = await this.#ofOtherLineages();
-      return reused === undefined ? { before } : { outcome: this.#cached(reused) };
+  async recorded(): Promise<Recorded> {
+    for (;;) {
+      try {
+        return await this.#look();
+      } catch (error) {
+        if (!(error instanceof Changed)) throw error;
+      }
     }
-    if (before.row.digest !== this.#digest) throw this.#otherInput(before);
+  }
+
+  async #look(): Promise<Recorded> {
+    await barrier(this.site);
+    const before = this.keyed ? await this.ledger.findKey(this.key) : await this.#ofThisTask();
+    if (before === undefined) {
+      const found = await elsewhere(this);
+      if ("outcome" in found) return found;
+      if (found.replaces !== undefined) this.#links = { ...this.#links, replaces: found.replaces };
+      return { before };
+    }
+    if (before.row.digest !== this.digest) throw this.otherInput(before);
+    const { replaces } = before.record.links;
+    if (replaces !== undefined) this.#links = { ...this.#links, replaces };
     if (before.row.status === "done") return { outcome: this.#cached(before.record.value) };
     if (before.row.status === "given-up") throw givenUp(before);
     return { before };
+  }
+
+  /** Whether its identity is the key that the definition gives. */
+  get keyed(): boolean {
+    return this.#ordinal < 0;
+  }
+
+  /** Records an outcome without running the body. */
+  async conclude(value: unknown, links: EffectLinks, begunAt: number, decision?: RecordedDecision): Promise<Outcome> {
+    this.#links = { ...this.#links, ...links };
+    const part = decision === undefined ? {} : { decision: this.tree(decision, "the decision") };
+    await this.#write("done", 0, begunAt, undefined, { value: this.tree(value, "the outcome"), ...part });
+    return this.#cached(value);
   }
 
   row(status: EffectStatus, attempt: number): Omit<EffectRow, "body" | "rev"> {
@@ -125,20 +166,26 @@ export class EffectCall {
       checkpoint: place.checkpoint,
       task: place.task,
       name: this.name,
-      digest: this.#digest,
+      digest: this.digest,
       ordinal: this.#ordinal,
       status,
       attempt,
-      owner: this.#ledger.backend.owner,
+      owner: this.ledger.backend.owner,
     };
   }
 
   content(begunAt: number, part: Partial<EffectContent> = {}): EffectContent {
-    return { input: this.#inputTree, checkpoints: this.site.place.checkpoints, begunAt, ...part };
+    return {
+      input: this.#inputTree,
+      checkpoints: this.site.place.checkpoints,
+      begunAt,
+      links: this.#links,
+      ...part,
+    };
   }
 
   tree(value: unknown, what: string): Tree {
-    return this.#ledger.serde.toTree(value, this.#blobs, () => `${what} of effect ${JSON.stringify(this.name)}`);
+    return this.ledger.serde.toTree(value, this.#blobs, () => `${what} of effect ${JSON.stringify(this.name)}`);
   }
 
   get blobs(): BlobCollector {
@@ -172,7 +219,7 @@ export class EffectCall {
       const happened = await this.#judgeUnknown(before, policy);
       if (happened !== undefined) return happened;
     }
-    if (before !== undefined && (await this.#ledger.maybeRunning(before)))
+    if (before !== undefined && (await this.ledger.maybeRunning(before)))
       throw inDoubt(before, "It is not run a second time.");
     const attempt = (before?.row.attempt ?? 0) + 1;
     const begunAt = Date.now();
@@ -187,7 +234,7 @@ export class EffectCall {
     if (policy === "verify") {
       const value = await this.definition.verify?.(
         this.input,
-        this.#context(before.row.attempt, new AbortController().signal),
+        this.context(before.row.attempt, new AbortController().signal),
       );
       if (value === undefined) return undefined;
       await this.#write("done", before.row.attempt, before.record.begunAt.getTime(), before, {
@@ -195,7 +242,7 @@ export class EffectCall {
       });
       return this.#cached(value);
     }
-    if (await this.#ledger.maybeRunning(before)) throw inDoubt(before, "Nobody runs or settles it meanwhile.");
+    if (await this.ledger.maybeRunning(before)) throw inDoubt(before, "Nobody runs or settles it meanwhile.");
     if (policy === "fail") throw unknownOutcome(before);
     throw settleInterrupt(before);
   }
@@ -234,10 +281,10 @@ export class EffectCall {
     const timer = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
     const signals = [this.site.place.signal, timer].filter((signal) => signal !== undefined);
     channels.effectBefore.publish(event);
-    const { around } = this.#ledger;
+    const { around } = this.ledger;
     const body = around.run([...(around.getStore() ?? []), this.key], async () => {
       try {
-        return await this.definition.run(this.input, this.#context(event.attempt, AbortSignal.any(signals)));
+        return await this.definition.run(this.input, this.context(event.attempt, AbortSignal.any(signals)));
       } finally {
         channels.effectAfter.publish(event);
       }
@@ -254,10 +301,10 @@ export class EffectCall {
 
   /** A body that goes on after its timeout still counts as running (E4); what it does in the end is recorded. */
   #keepOverdue(body: Promise<unknown>): void {
-    const { overdue } = this.#ledger;
+    const { overdue } = this.ledger;
     const end = body
       .then(async (value) => {
-        const found = await this.#ledger.findKey(this.key);
+        const found = await this.ledger.findKey(this.key);
         if (found?.row.status !== "failed") return;
         await this.#write("done", found.row.attempt, found.record.begunAt.getTime(), found, {
           value: this.tree(value, "the late outcome"),
@@ -298,7 +345,7 @@ export class EffectCall {
     part: Partial<EffectContent>,
   ) {
     try {
-      return await this.#ledger.write(
+      return await this.ledger.write(
         this.row(status, attempt),
         this.content(begunAt, part),
         before?.row,
@@ -311,57 +358,27 @@ export class EffectCall {
     }
   }
 
-  #context(attempt: number, signal: AbortSignal): EffectContext {
+  context(attempt: number, signal = this.site.place.signal ?? new AbortController().signal): EffectContext {
     return { idempotencyKey: this.key, signal, attempt };
   }
 
   /** E2: the row of this call, or a refusal where the task's recorded calls do not fit the calls it makes now. */
   async #ofThisTask(): Promise<StoredEffect | undefined> {
     const { attempt, place, thread } = this.site;
-    attempt.recorded ??= this.#ledger.find({ thread: thread.thread, task: place.task });
+    attempt.recorded ??= this.ledger.find({ thread: thread.thread, task: place.task });
     const recorded = await attempt.recorded;
-    if (recorded.some(({ row }) => row.key === this.key)) return this.#ledger.findKey(this.key);
+    if (recorded.some(({ row }) => row.key === this.key)) return this.ledger.findKey(this.key);
     const unclaimed = recorded.find(
       ({ row }) => row.name === this.name && row.ordinal >= 0 && !attempt.called.has(row.key) && mayHaveHappened(row),
     );
-    if (unclaimed !== undefined) throw this.#otherInput(unclaimed);
+    if (unclaimed !== undefined) throw this.otherInput(unclaimed);
     return undefined;
   }
 
-  /** E7, as far as it goes without policies: what was done elsewhere with the same name and input. */
-  async #ofOtherLineages(): Promise<unknown> {
-    const { onFork = "deny", onUnknown } = this.definition;
-    if (this.#ordinal < 0 || onFork === "execute" || onUnknown === "rerun") return undefined;
-    const { place, thread } = this.site;
-    const equal = await this.#ledger.find({ thread: thread.thread, name: this.name, digest: this.#digest });
-    const elsewhere = equal.filter(({ row }) => row.ordinal >= 0 && row.task !== place.task && mayHaveHappened(row));
-    if (elsewhere.length === 0) return undefined;
-    const lineage = new Lineage(this.#ledger.backend, thread, place.checkpoints);
-    for (const found of elsewhere) {
-      if (await lineage.includes(found.record.checkpoints)) continue;
-      if (onFork === "deny" || found.row.status !== "done") throw forked(found);
-      await this.#write("done", 0, found.record.begunAt.getTime(), undefined, {
-        value: this.tree(found.record.value, "the reused outcome"),
-      });
-      return found.record.value;
-    }
-    return undefined;
-  }
-
-  #otherInput(found: StoredEffect): EffectMismatchError {
-    const keyed = this.#ordinal < 0;
-    const { serde } = this.#ledger;
-    const text = (value: unknown) => clip(serde.stringify(serde.toTree(value, this.#ledger.blobs(), () => "an input")));
-    const where = keyed ? "under the same key" : `in the same task (${found.row.task})`;
-    return new EffectMismatchError(
-      `Effect ${JSON.stringify(this.name)} was recorded ${where} with input ${text(found.record.input)}, and is now called with ${text(this.input)}. ` +
-        "It was not run: that could do the same thing twice. " +
-        (keyed
-          ? "Give different actions different keys. "
-          : "Take ids, times and model texts in the input from state, so that they are the same when the node runs again, or give the effect a `key`. ") +
-        `If the recorded call must not stand in the way, settle it: checkpointer.settle(${JSON.stringify(found.row.key)}, …).`,
-      { details: { name: this.name, key: found.row.key, recorded: found.record.input, called: this.input } },
-    );
+  otherInput(found: StoredEffect): EffectMismatchError {
+    const { serde } = this.ledger;
+    const text = (value: unknown) => clip(serde.stringify(serde.toTree(value, this.ledger.blobs(), () => "an input")));
+    return otherInput(found, text(found.record.input), text(this.input), this.input);
   }
 }
 
@@ -370,20 +387,4 @@ class Changed extends Error {}
 
 function mayHaveHappened(row: EffectRow): boolean {
   return row.status !== "not-executed";
-}
-
-function parseInput(name: string, definition: Definition, input: unknown): unknown {
-  try {
-    return definition.input.parse(input);
-  } catch (cause) {
-    const message = cause instanceof Error ? cause.message : String(cause);
-    throw new HoldfastError(
-      "INVALID_ARGUMENT",
-      `Effect ${JSON.stringify(name)} was called with an input that its schema refuses; it was not run. ${message}`,
-      {
-        cause,
-        details: { name },
-      },
-    );
-  }
 }

@@ -2,6 +2,7 @@
 
 import { hash } from "node:crypto";
 import type { Backend, Op } from "./backend.ts";
+import type { OnFork } from "./fork-policy.ts";
 import type { CheckpointMap } from "./lineage.ts";
 import type { EffectRow, EffectStatus } from "./model.ts";
 import { encoded, payload, type Serde, type Tree } from "./serde.ts";
@@ -43,6 +44,27 @@ export interface EffectRecord {
   /** When the last attempt began, by the writer's clock; for people, never for decisions. */
   readonly begunAt: Date;
   readonly checkpoints: CheckpointMap;
+  readonly links: EffectLinks;
+}
+
+/** What a record says of its place, its definition, and its relation to effects of other lineages (E7). */
+export interface EffectLinks {
+  /** The node that called it. */
+  readonly node?: string;
+  /** What its definition says about forks, where it says something. */
+  readonly onFork?: OnFork;
+  /** `onUnknown: "rerun"`: runs again in every lineage. */
+  readonly rerun?: true;
+  /** Its definition has a `simulate` hook. */
+  readonly simulates?: true;
+  /** Its outcome is that of the effect with this key; its body did not run. */
+  readonly reusedFrom?: string;
+  /** It was run in place of the effect with this key, which stays left behind. */
+  readonly replaces?: string;
+  /** Nothing happened: its outcome was made up for a branch that runs nothing. */
+  readonly simulated?: true;
+  /** It stands for the effect with this key in the thread that this one was forked from. */
+  readonly copyOf?: string;
 }
 
 /** A record with the row it came from. */
@@ -55,15 +77,17 @@ export interface EffectContent {
   readonly input: Tree;
   readonly checkpoints: CheckpointMap;
   readonly begunAt: number;
-  readonly value?: Tree;
-  readonly error?: Tree;
-  readonly decision?: Tree;
+  readonly links: EffectLinks;
+  readonly value?: Tree | undefined;
+  readonly error?: Tree | undefined;
+  readonly decision?: Tree | undefined;
 }
 
 interface ParsedContent {
   readonly in: Tree;
   readonly map: Record<string, string>;
   readonly at: number;
+  readonly ln?: EffectLinks;
   readonly out?: Tree;
   readonly err?: Tree;
   readonly dec?: Tree;
@@ -77,8 +101,10 @@ export const blobScope = (row: { readonly thread: string; readonly ordinal: numb
 export function effectBody(serde: Serde, content: EffectContent, blobs: BlobCollector): string {
   const part = (name: string, tree: Tree | undefined) =>
     tree === undefined ? "" : `,"${name}":${inlineOrBlob(serde.stringify(tree), blobs)}`;
+  const links = JSON.stringify(content.links);
   return encoded(
     `{"at":${content.begunAt},"map":${JSON.stringify(Object.fromEntries(content.checkpoints))}` +
+      `${links === "{}" ? "" : `,"ln":${links}`}` +
       `${part("in", content.input)}${part("out", content.value)}${part("err", content.error)}${part("dec", content.decision)}}`,
   );
 }
@@ -89,7 +115,7 @@ export function effectOps(row: EffectRow, era: number, expect: number | null, bl
 }
 
 export async function readEffect(backend: Backend, serde: Serde, row: EffectRow): Promise<StoredEffect> {
-  const content = serde.parse(payload(row.body)) as unknown as ParsedContent;
+  const content = parseContent(serde, row);
   const reader = new ValueReader(backend, serde, blobScope(row));
   await reader.fetch([row.body], [content.in, content.out, content.err, content.dec]);
   const revive = (tree: Tree | undefined, what: string) =>
@@ -111,9 +137,21 @@ export async function readEffect(backend: Backend, serde: Serde, row: EffectRow)
     decision: revive(content.dec, "the decision") as RecordedDecision | undefined,
     begunAt: new Date(content.at),
     checkpoints: new Map(Object.entries(content.map)),
+    links: content.ln ?? {},
   };
   return { row, record };
 }
+
+/** Where an effect was called and what it stands for, without reading its values. */
+export function effectPlace(
+  serde: Serde,
+  row: EffectRow,
+): { readonly checkpoints: CheckpointMap; readonly links: EffectLinks; readonly begunAt: number } {
+  const { map, ln = {}, at } = parseContent(serde, row);
+  return { checkpoints: new Map(Object.entries(map)), links: ln, begunAt: at };
+}
+
+const parseContent = (serde: Serde, row: EffectRow) => serde.parse(payload(row.body)) as unknown as ParsedContent;
 
 /** Digest of a value's canonical text: the order of an object's keys does not matter. */
 export function digestOf(serde: Serde, tree: Tree): string {

@@ -1,9 +1,9 @@
 /** Why an effect call does not run its body: its errors, and the pause that asks a person. */
 
 import { GraphInterrupt } from "@langchain/langgraph";
-import { effectKey, type StoredEffect } from "./effect-record.ts";
-import { ForkedEffectError, HoldfastError } from "./errors.ts";
-import type { EffectStatus } from "./model.ts";
+import { effectKey, type EffectRecord, type StoredEffect } from "./effect-record.ts";
+import { EffectMismatchError, ForkedEffectError, HoldfastError } from "./errors.ts";
+import type { EffectRow, EffectStatus } from "./model.ts";
 
 /** A value's text in a message. */
 export function clip(text: string): string {
@@ -16,6 +16,20 @@ export function callsItself(name: string, key: string): HoldfastError {
     `Effect ${JSON.stringify(name)} was called with key ${key} inside its own body and would wait for itself. ` +
       "Call another effect there, or give the inner call another key.",
     { details: { name, key } },
+  );
+}
+
+/** E2. `recorded` and `now`: the inputs as text. */
+export function otherInput({ row, record }: StoredEffect, recorded: string, now: string, called: unknown) {
+  const keyed = row.ordinal < 0;
+  return new EffectMismatchError(
+    `Effect ${JSON.stringify(row.name)} was recorded ${keyed ? "under the same key" : `in the same task (${row.task})`} with input ${recorded}, ` +
+      `and is now called with ${now}. It was not run: that could do the same thing twice. ` +
+      (keyed
+        ? "Give different actions different keys. "
+        : "Take ids, times and model texts in the input from state, so that they are the same when the node runs again, or give the effect a `key`. ") +
+      `If the recorded call must not stand in the way, settle it: checkpointer.settle(${JSON.stringify(row.key)}, …).`,
+    { details: { name: row.name, key: row.key, recorded: record.input, called } },
   );
 }
 
@@ -51,16 +65,58 @@ export function timedOut(name: string, key: string, timeoutMs: number): Holdfast
 }
 
 export function forked({ row, record }: StoredEffect): ForkedEffectError {
+  return new ForkedEffectError(
+    `Effect ${JSON.stringify(row.name)} ${leftBehindAs(row, record)}, outside this run's lineage (a branch that was left, or an attempt that was abandoned), ` +
+      "and the lineage has no counterpart of it. Its policy for forks is `deny`, so it was not run. Ways out: give the effect a `key` that names the action; " +
+      '`onFork: "reuse"` to take that outcome and be asked where the input differs, `onFork: "execute"` to run it once more on purpose; ' +
+      `or continue the other branch. The key of what was left behind is ${row.key}.`,
+    { details: leftDetails({ row, record }) },
+  );
+}
+
+export function refusedAfterFork(
+  { row, record }: StoredEffect,
+  by: string,
+  comment: string | undefined,
+): ForkedEffectError {
+  return new ForkedEffectError(
+    `Effect ${JSON.stringify(row.name)} ${leftBehindAs(row, record)}, outside this run's lineage. ${by} refused to run it here` +
+      `${comment === undefined ? "." : `: ${comment}`} The key of what was left behind is ${row.key}.`,
+    { details: { ...leftDetails({ row, record }), by, comment } },
+  );
+}
+
+function leftBehindAs(row: EffectRow, record: EffectRecord): string {
   const what =
     row.status === "done"
-      ? `has the outcome ${clip(JSON.stringify(record.value) ?? "undefined")}`
+      ? `was done with the outcome ${textOf(record.value)}`
       : `is in state ${JSON.stringify(row.status)}`;
-  return new ForkedEffectError(
-    `Effect ${JSON.stringify(row.name)} with the same input was begun at checkpoint ${row.checkpoint} of thread ${JSON.stringify(row.thread)}, which is not part of ` +
-      `this run's lineage (a branch that was left, or an attempt that was abandoned), and ${what}. It was not run again. Ways out: give the effect ` +
-      'a `key` that names the action; `onFork: "reuse"` to take that outcome, or `onFork: "execute"` to run it once more on purpose; ' +
-      `or continue the other branch. Its key is ${row.key}.`,
-    { details: { key: row.key, name: row.name, checkpoint: row.checkpoint, status: row.status, value: record.value } },
+  return `with the input ${textOf(record.input)} ${what} at checkpoint ${row.checkpoint} of thread ${JSON.stringify(row.thread)}`;
+}
+
+function textOf(value: unknown): string {
+  try {
+    return clip(JSON.stringify(value) ?? String(value));
+  } catch {
+    return String(value);
+  }
+}
+
+const leftDetails = ({ row, record }: StoredEffect) => ({
+  key: row.key,
+  name: row.name,
+  checkpoint: row.checkpoint,
+  status: row.status,
+  input: record.input,
+  value: record.value,
+});
+
+export function notSimulated(name: string, key: string): HoldfastError {
+  return new HoldfastError(
+    "NOT_SIMULATED",
+    `Effect ${JSON.stringify(name)} (${key}) was called on a branch that runs nothing (its fork says "simulate"), and there is neither a \`simulate\` ` +
+      "hook in its definition nor a recorded outcome outside the branch. Give the effect `simulate: (input) => outcome`, or fork with another policy.",
+    { details: { name, key } },
   );
 }
 

@@ -8,6 +8,7 @@
  * - E4 One body per key at a time; while an owner may be alive nobody runs it and a "no" of `verify` is not believed.
  * - E5 A refused run, or one whose signal is aborted, starts no effect.
  * - E6 A thrown error is recorded and rethrown; it counts as unknown for the next attempt, unless nothing happened.
+ * - E7 What was done is not done again by leaving it behind, see fork-policy.ts.
  *
  * What no library can close: the process can die, or be cut off, after the outside world has acted and before the
  * outcome is durable. That window is what `onUnknown` is for; the idempotency key at the receiver closes it.
@@ -16,6 +17,9 @@
 import { EffectCall } from "./effect-call.ts";
 import type { Outcome } from "./effect-ledger.ts";
 import { HoldfastError } from "./errors.ts";
+import { FORK_POLICIES, isOnFork, type OnFork } from "./fork-policy.ts";
+
+export type { OnFork } from "./fork-policy.ts";
 
 /** What a body, `verify` and the like are told. */
 export interface EffectContext {
@@ -33,12 +37,6 @@ export interface Schema<T> {
 }
 
 export type OnUnknown = "verify" | "settle" | "rerun" | "fail";
-
-/**
- * What happens where the same name and input was executed or begun outside the current lineage: `deny` (default)
- * throws ForkedEffectError, `reuse` returns that outcome, `execute` runs it again.
- */
-export type OnFork = "deny" | "reuse" | "execute";
 
 export interface EffectDefinition<I, O> {
   /** Checked at every call, before anything is recorded. */
@@ -59,7 +57,13 @@ export interface EffectDefinition<I, O> {
   readonly notExecuted?: (error: unknown) => boolean;
   /** After so many milliseconds the call fails with EFFECT_TIMEOUT; what the body did is then unknown. Default: none. */
   readonly timeoutMs?: number;
+  /**
+   * What happens where it was done, or begun, outside the current lineage: on a branch that was left, or in an attempt
+   * that was abandoned. Default "reuse". What a fork says goes before this, except before "deny".
+   */
   readonly onFork?: OnFork;
+  /** The outcome on a branch that runs nothing. Default: what was recorded outside the branch. */
+  readonly simulate?: (input: I, context: EffectContext) => Promise<O> | O;
 }
 
 export interface Effect<I, O> {
@@ -82,8 +86,8 @@ export interface Effect<I, O> {
  * the same when the node runs again: no fresh ids, times or random numbers, unless they come from state.
  *
  * @throws EFFECT_OUTSIDE_GRAPH, FOREIGN_CHECKPOINTER, EFFECT_NOT_DURABLE (exit durability, `checkpointer: false`),
- *   RUN_REFUSED, EFFECT_ABORTED, EffectMismatchError, ForkedEffectError, EffectInDoubtError, EFFECT_UNKNOWN,
- *   EFFECT_GIVEN_UP, EFFECT_TIMEOUT, INVALID_ARGUMENT, and whatever the body throws
+ *   RUN_REFUSED, EFFECT_ABORTED, EffectMismatchError, ForkedEffectError, NOT_SIMULATED, EffectInDoubtError,
+ *   EFFECT_UNKNOWN, EFFECT_GIVEN_UP, EFFECT_TIMEOUT, INVALID_ARGUMENT, and whatever the body throws
  */
 export function effect<I, O>(name: string, definition: EffectDefinition<I, O>): Effect<I, O> {
   checkDefinition(name, definition as EffectDefinition<unknown, unknown>);
@@ -96,8 +100,19 @@ export function effect<I, O>(name: string, definition: EffectDefinition<I, O>): 
 }
 
 const UNKNOWN_POLICIES = ["verify", "settle", "rerun", "fail"];
-const FORK_POLICIES = ["deny", "reuse", "execute"];
-const OPTIONS = ["input", "output", "run", "onUnknown", "verify", "undo", "key", "notExecuted", "timeoutMs", "onFork"];
+const OPTIONS = [
+  "input",
+  "output",
+  "run",
+  "onUnknown",
+  "verify",
+  "undo",
+  "key",
+  "notExecuted",
+  "timeoutMs",
+  "onFork",
+  "simulate",
+];
 
 function checkDefinition(name: string, definition: EffectDefinition<unknown, unknown>): void {
   const bad = (what: string) =>
@@ -116,7 +131,7 @@ function checkDefinition(name: string, definition: EffectDefinition<unknown, unk
   }
   if (onUnknown === "verify" && verify === undefined)
     throw bad('onUnknown is "verify", but there is no `verify` hook.');
-  if (onFork !== undefined && !FORK_POLICIES.includes(onFork))
+  if (onFork !== undefined && !isOnFork(onFork))
     throw bad(`onFork is ${JSON.stringify(onFork)}; use one of ${FORK_POLICIES.join(", ")}.`);
   if (timeoutMs !== undefined && !(timeoutMs > 0 && timeoutMs <= 2_147_483_647)) {
     throw bad(`timeoutMs is ${String(timeoutMs)}; use milliseconds from 1 to 2147483647.`);

@@ -66,7 +66,8 @@ export {
 } from "./effect.ts";
 export type { SettleRequest } from "./effect-refusals.ts";
 export type { Outcome, SettleResult } from "./effect-ledger.ts";
-export type { EffectRecord, RecordedDecision, SettleDecision } from "./effect-record.ts";
+export type { EffectLinks, EffectRecord, RecordedDecision, SettleDecision } from "./effect-record.ts";
+export type { ForkQuestionDetails } from "./fork-question.ts";
 export { stableTaskIds } from "./effect-site.ts";
 export { type JournalEvent, type JournalEventName, readJournal } from "./journal.ts";
 export { http4xx, nothingHappened } from "./not-executed.ts";

@@ -20,6 +20,8 @@ export interface TransactionDefinition<I, O, Tx> {
   readonly run: (tx: Tx, input: I) => O;
   readonly key?: (input: I) => string;
   readonly onFork?: OnFork;
+  /** The outcome on a branch that runs nothing. */
+  readonly simulate?: (input: I) => O;
 }
 
 export interface Transaction<I, O> {
@@ -36,12 +38,13 @@ export function transaction<I, O, Tx = unknown>(
   name: string,
   definition: TransactionDefinition<I, O, Tx>,
 ): Transaction<I, O> {
-  const { input, output, key, onFork } = definition;
+  const { input, output, key, onFork, simulate } = definition;
   const asEffect: EffectDefinition<unknown, unknown> = {
     input,
     run: () => undefined,
     ...(key === undefined ? {} : { key: key as (input: unknown) => string }),
     ...(onFork === undefined ? {} : { onFork }),
+    ...(simulate === undefined ? {} : { simulate: simulate as (input: unknown) => unknown }),
   };
   const outcome = async (value: I): Promise<Outcome<O>> => {
     const call = EffectCall.here(name, asEffect, value);

@@ -220,24 +220,6 @@ export const refusedRunStartsNothing: Guarantee = {
   },
 };
 
-export const notRepeatedOnFork: Guarantee = {
-  name: "what was done on a branch that was left is not done again, and the error names the outcome and the ways out",
-  check: async ({ open, library }) => {
-    const saver = await open();
-    let bodies = 0;
-    const pay = library.effect("pay", { input: z.number(), run: () => `receipt ${++bodies}` });
-    const app = chain(saver, { a: () => ({}), pay: async () => ({ log: [await pay(7)] }) });
-    await app.invoke({ n: 1 }, at("t"));
-    const history = [];
-    for await (const snapshot of app.getStateHistory(at("t"))) history.push(snapshot);
-    const before = history.find((snapshot) => snapshot.next[0] === "pay")?.config;
-    const error = await errorOf(app.invoke(null, before as never));
-    expect(error?.code).toBe("EFFECT_FORKED");
-    for (const part of ["receipt 1", "onFork", "key"]) expect(error?.message).toContain(part);
-    expect(bodies).toBe(1);
-  },
-};
-
 export const unknownIsNotRepeated: Guarantee = {
   name: "an effect whose body threw is not run again but waits to be settled, and the decision is what the node gets",
   check: async ({ open, library }) => {
@@ -273,6 +255,5 @@ export const effectGuarantees: readonly Guarantee[] = [
   inDoubtWhileAlive,
   outcomeStoredFirst,
   refusedRunStartsNothing,
-  notRepeatedOnFork,
   unknownIsNotRepeated,
 ];

@@ -1,8 +1,8 @@
-/** What was done outside the current lineage, keys, nesting and repetition (E2, E4, onFork). */
+/** What was done outside the current lineage, keys, nesting and repetition (E2, E4, E7). */
 
 import { RunnableLambda } from "@langchain/core/runnables";
 import { START, StateGraph, task } from "@langchain/langgraph";
-import { type Backend, Checkpointer, effect, stableTaskIds } from "holdfast";
+import { type Backend, Checkpointer, effect, type OnFork, stableTaskIds } from "holdfast";
 import { memory, memoryBackend } from "holdfast/checkpointers/memory";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -54,65 +54,84 @@ const leavings: readonly Leaving[] = [
 ];
 
 describe.each(leavings)("left by $name", ({ crashes, again }) => {
-  async function start(onFork?: "deny" | "reuse" | "execute") {
+  async function start(definition: { onFork?: OnFork; simulate?: () => string } = {}) {
     const saver = memory();
-    const seen = { bodies: 0, fail: crashes };
-    const pay = effect("pay", {
-      input,
-      run: () => `receipt ${++seen.bodies}`,
-      ...(onFork === undefined ? {} : { onFork }),
-    });
+    const seen = { bodies: 0, fail: crashes, input: "same" };
+    const pay = effect("pay", { input, run: (text) => `receipt ${++seen.bodies} for ${text}`, ...definition });
     const app = chain(saver, {
       a: () => ({}),
       pay: async () => {
-        const receipt = await pay("same");
+        const receipt = await pay(seen.input);
         if (seen.fail) throw new Error("crash");
         return { log: [receipt] };
       },
     });
     await errorOf(app.invoke({ n: 1 }, at("t")));
     seen.fail = false;
-    return { app, seen };
+    const last = async () => (await app.getState(at("t"))).values.log.at(-1);
+    return { saver, app, seen, last };
   }
 
-  test("the effect is refused by default and by deny, again and again, and its body does not run", async () => {
-    for (const onFork of [undefined, "deny"] as const) {
-      const { app, seen } = await start(onFork);
+  test("the outcome of an equal call is taken without running the body, and stays what it is", async () => {
+    const { saver, app, seen, last } = await start();
+    await again(app);
+    expect(await last()).toBe("receipt 1 for same");
+    await app.invoke(null, at("t"));
+    expect(seen.bodies).toBe(1);
+    const [first, second] = [...(await saver.effects({ thread: "t" }))].sort((a, b) => b.attempt - a.attempt);
+    expect(second?.links).toMatchObject({ reusedFrom: first?.key, node: "pay" });
+  });
+
+  test("a call with another input asks, and nothing runs until a person has decided", async () => {
+    const { saver, app, seen, last } = await start();
+    seen.input = "other";
+    await again(app);
+    const [wait] = await saver.waits({ thread: "t", status: ["open"] });
+    expect(wait).toMatchObject({ kind: "question", allow: ["approve", "respond", "reject"] });
+    expect(wait?.details).toMatchObject({ effect: "pay", input: "other", left: { input: "same", status: "done" } });
+    expect(await app.invoke(null, at("t"))).toHaveProperty("__interrupt__");
+    expect(seen.bodies).toBe(1);
+    await saver.answer(wait?.id ?? "", { type: "approve" }, { by: "ada" });
+    await app.invoke(null, at("t"));
+    expect([await last(), seen.bodies]).toEqual(["receipt 2 for other", 2]);
+  });
+
+  test("deny refuses the same input and another one, again and again, and says what there is", async () => {
+    for (const text of ["same", "other"]) {
+      const { app, seen } = await start({ onFork: "deny" });
+      seen.input = text;
       const error = await errorOf(again(app));
       expect(error).toMatchObject({ code: "EFFECT_FORKED" });
-      expect(error?.message).toContain("receipt 1");
+      for (const part of ["receipt 1", "onFork", "key"]) expect(error?.message).toContain(part);
       expect(await errorOf(app.invoke(null, at("t")))).toMatchObject({ code: "EFFECT_FORKED" });
       expect(seen.bodies).toBe(1);
     }
   });
 
-  test("reuse takes the outcome without running the body, and keeps it for the next attempt", async () => {
-    const { app, seen } = await start("reuse");
-    expect(((await again(app)) as { log: string[] }).log.at(-1)).toBe("receipt 1");
-    expect(seen.bodies).toBe(1);
+  test("ask asks for the same input too; execute runs the body once more", async () => {
+    const asking = await start({ onFork: "ask" });
+    await again(asking.app);
+    expect(await asking.saver.waits({ thread: "t", status: ["open"] })).toHaveLength(1);
+    expect(asking.seen.bodies).toBe(1);
+    const running = await start({ onFork: "execute" });
+    await again(running.app);
+    expect([await running.last(), running.seen.bodies]).toEqual(["receipt 2 for same", 2]);
   });
 
-  test("execute runs the body once more", async () => {
-    const { app, seen } = await start("execute");
-    expect(((await again(app)) as { log: string[] }).log.at(-1)).toBe("receipt 2");
-    expect(seen.bodies).toBe(2);
+  test("simulate gives what the hook says, or what was recorded, and runs nothing", async () => {
+    for (const [hook, given] of [
+      [{ simulate: () => "made up" }, "made up"],
+      [{}, "receipt 1 for same"],
+    ] as const) {
+      const { saver, app, seen, last } = await start({ onFork: "simulate", ...hook });
+      await again(app);
+      expect([await last(), seen.bodies]).toEqual([given, 1]);
+      expect((await saver.effects({ thread: "t" })).map(({ links }) => links.simulated ?? false).sort()).toEqual([
+        false,
+        true,
+      ]);
+    }
   });
-});
-
-test("reuse of an effect whose outcome is unknown is refused: there is nothing to reuse", async () => {
-  let bodies = 0;
-  const pay = effect("pay", {
-    input,
-    onFork: "reuse",
-    run: (): string => {
-      bodies += 1;
-      throw new Error("cut off");
-    },
-  });
-  const app = chain(memory(), { pay: async () => ({ log: [await pay("same")] }) });
-  await errorOf(app.invoke({ n: 1 }, at("t")));
-  expect(await errorOf(app.invoke({ n: 2 }, at("t")))).toMatchObject({ code: "EFFECT_FORKED" });
-  expect(bodies).toBe(1);
 });
 
 test("two calls with one given key and different inputs at the same time: one runs, the other is refused", async () => {

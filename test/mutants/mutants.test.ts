@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import * as state from "../checkpointer/guarantees.ts";
 import { type Guarantee, memorySubject } from "../checkpointer/subject.ts";
 import * as effects from "../effect/guarantees.ts";
+import * as forks from "../time-travel/guarantees.ts";
 import { type Library, type Mutation, mutate } from "./mutate.ts";
 
 interface Mutant {
@@ -66,13 +67,13 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: "a changed input on re-entry runs as a new call",
-    mutations: [change("src/effect-call.ts", "if (unclaimed !== undefined) throw this.#otherInput(unclaimed);", "")],
+    mutations: [change("src/effect-call.ts", "if (unclaimed !== undefined) throw this.otherInput(unclaimed);", "")],
     caughtBy: effects.changedInputRefused,
   },
   {
     name: "a changed input under the same key gives the old outcome",
     mutations: [
-      change("src/effect-call.ts", "if (before.row.digest !== this.#digest) throw this.#otherInput(before);", ""),
+      change("src/effect-call.ts", "if (before.row.digest !== this.digest) throw this.otherInput(before);", ""),
     ],
     caughtBy: effects.keyedMismatchRefused,
   },
@@ -81,7 +82,7 @@ const mutants: readonly Mutant[] = [
     mutations: [
       change(
         "src/effect-call.ts",
-        'if (before !== undefined && (await this.#ledger.maybeRunning(before))) throw inDoubt(before, "It is not run a second time.");',
+        'if (before !== undefined && (await this.ledger.maybeRunning(before))) throw inDoubt(before, "It is not run a second time.");',
         "",
       ),
     ],
@@ -105,8 +106,92 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: "other branches are not looked at",
-    mutations: [change("src/effect-call.ts", "if (elsewhere.length === 0) return undefined;", "return undefined;")],
-    caughtBy: effects.notRepeatedOnFork,
+    mutations: [change("src/effect-elsewhere.ts", "if (!rows.some(perhapsLeft)) return [];", "return [];")],
+    caughtBy: forks.outcomeIsReused,
+  },
+  {
+    name: "a branch takes an outcome whatever the input was",
+    mutations: [
+      change(
+        "src/fork-policy.ts",
+        "const equal = latest(unclaimed.filter(({ row }) => row.digest === digest));",
+        "const equal = latest(unclaimed);",
+      ),
+    ],
+    caughtBy: forks.otherInputAsks,
+  },
+  {
+    name: "what was left behind with an unknown outcome counts as nothing",
+    mutations: [
+      change(
+        "src/fork-policy.ts",
+        'return links.simulated !== true && links.reusedFrom === undefined && row.status !== "not-executed";',
+        'return links.simulated !== true && links.reusedFrom === undefined && row.status === "done";',
+      ),
+    ],
+    caughtBy: forks.unknownIsAsked,
+  },
+  {
+    name: "an unknown outcome is taken as if it were known",
+    mutations: [
+      change(
+        "src/fork-policy.ts",
+        'const done = equal.find(({ row }) => row.status === "done");',
+        "const done = equal[0];",
+      ),
+    ],
+    caughtBy: forks.unknownIsAsked,
+  },
+  {
+    name: "an effect that denies is asked about instead",
+    mutations: [change("src/fork-policy.ts", 'return effect === "deny" ? "deny" : (fork ?? effect);', 'return "ask";')],
+    caughtBy: forks.denyRefuses,
+  },
+  {
+    name: "what was made up is taken for real by a later branch",
+    mutations: [
+      change(
+        "src/fork-policy.ts",
+        "return links.simulated !== true && links.reusedFrom === undefined",
+        "return links.reusedFrom === undefined",
+      ),
+    ],
+    caughtBy: forks.simulatedIsNotReal,
+  },
+  {
+    name: "an outcome taken on a branch counts as one more outcome",
+    mutations: [
+      change(
+        "src/fork-policy.ts",
+        "return links.simulated !== true && links.reusedFrom === undefined &&",
+        "return links.simulated !== true &&",
+      ),
+    ],
+    caughtBy: forks.replaysChargeOnce,
+  },
+  {
+    name: "every call of a branch takes the same outcome",
+    mutations: [
+      change("src/fork-policy.ts", "claimed.add(key);", ""),
+      change(
+        "src/effect-elsewhere.ts",
+        "return left.unclaimed.filter(({ row }) => (taken.get(row.key) ?? call.key) === call.key);",
+        "return left.unclaimed;",
+      ),
+    ],
+    caughtBy: forks.replaysChargeOnce,
+  },
+  {
+    name: "calls at once do not tell each other what they take",
+    mutations: [
+      change("src/effect-elsewhere.ts", "if (left !== undefined && !taken.has(left)) taken.set(left, call.key);", ""),
+    ],
+    caughtBy: forks.oneOutcomeOneCall,
+  },
+  {
+    name: "what the lineage did itself counts as left behind",
+    mutations: [change("src/lineage.ts", "if (completed.has(level.checkpoint))", "if (false)")],
+    caughtBy: forks.ownLineageIsNotLeft,
   },
   {
     name: "an error counts as if nothing had happened",
@@ -168,7 +253,7 @@ const mutants: readonly Mutant[] = [
     name: "values are encoded when they are sent, not when they are put",
     mutations: [
       change(
-        "src/checkpointer.ts",
+        "src/checkpoint-writer.ts",
         "return this.#queuePut(config, place, thread, checkpoint, metadata, split, parent, sink);",
         "return new Promise((resolve) => setImmediate(resolve)).then(() => this.#queuePut(config, place, thread, checkpoint, metadata, split, parent, sink));",
       ),
