@@ -16,6 +16,7 @@ const RETRYABLE = {
   UNSERIALIZABLE_VALUE: false,
   VALUE_TOO_LARGE: false,
   UNKNOWN_CHECKPOINT: false,
+  THREAD_EXISTS: false,
   // stored data
   UNSUPPORTED_FORMAT: false,
   FOREIGN_DATABASE: false,
@@ -42,6 +43,7 @@ const RETRYABLE = {
   EFFECT_IN_DOUBT: true,
   EFFECT_UNKNOWN: false,
   EFFECT_FORKED: false,
+  NOT_SIMULATED: false,
   EFFECT_GIVEN_UP: false,
   EFFECT_TIMEOUT: false,
   EFFECT_CONFLICT: true,
@@ -112,7 +114,7 @@ export class EffectMismatchError extends HoldfastError {
   }
 }
 
-/** An effect with the same name and input was executed, or begun, outside the current lineage of the thread. */
+/** The effect was executed, or begun, outside the current lineage of the thread, and is refused here for that. */
 export class ForkedEffectError extends HoldfastError {
   constructor(message: string, options?: ErrorOptions) {
     super("EFFECT_FORKED", message, options);
