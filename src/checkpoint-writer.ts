@@ -25,8 +25,9 @@ import type { Place } from "./place.ts";
 import { RUN_KEY, type RunState, RunThread } from "./run-state.ts";
 import type { Serde, Tree } from "./serde.ts";
 import { SizeWatch } from "./size-watch.ts";
-import { threadWaiting, type Write } from "./thread-waits.ts";
+import type { Write } from "./thread-waits.ts";
 import { BlobCollector, listReference } from "./values.ts";
+import { waitsOfPut, waitsOfWrites } from "./wait-commits.ts";
 import type { WaitLedger } from "./wait-ledger.ts";
 
 /** What the writer shares with the checkpointer around it. */
@@ -111,7 +112,7 @@ export class CheckpointWriter {
       const era = thread?.era ?? 0;
       const inRun = thread !== undefined && run?.thread(place.thread) === thread;
       const { ops: waitOps, writes } = inRun
-        ? this.#waitOps(config as GraphConfig, place, thread, given, taskId)
+        ? waitsOfWrites(this.#waits, thread, config as GraphConfig, place, taskId, given)
         : { ops: [], writes: given };
       const sink = new BlobCollector(this.#memo);
       const listOps: Op[] = [];
@@ -174,33 +175,6 @@ export class CheckpointWriter {
     return (await this.#backend.load(thread, "", undefined)).era;
   }
 
-  /** What a task's writes mean for the thread's waits, and the writes that are to be stored. */
-  #waitOps(
-    config: GraphConfig,
-    place: Place,
-    thread: RunThread,
-    given: readonly Write[],
-    taskId: string,
-  ): { readonly ops: Op[]; readonly writes: readonly Write[] } {
-    const { waits, era } = thread;
-    const { ops, writes } = waits.resume(this.#waits, config, place, era, taskId, given);
-    ops.push(...waits.finish(place, era, taskId, writes));
-    ops.push(...waits.pause(this.#waits, config, place, era, taskId, writes));
-    return { ops, writes };
-  }
-
-  /** What a new checkpoint means for the waits of the superstep before it. @throws THREAD_WAITING */
-  #waitsAt(config: RunnableConfig, place: Place, thread: RunThread, inRun: boolean, source: string): readonly Op[] {
-    const { waits, era } = thread;
-    if (waits.active.length === 0) return [];
-    if (source === "loop") return inRun ? waits.complete(place, era) : [];
-    if (source === "input") {
-      if (place.ns !== "") return [];
-      if (onPaused(config) === "refuse") throw threadWaiting(place.thread, waits.active);
-    }
-    return waits.supersede(this.#waits, place, era, source);
-  }
-
   #queuePut(
     config: RunnableConfig,
     place: Place,
@@ -238,7 +212,15 @@ export class CheckpointWriter {
       if (form !== undefined && form.version === version) forms.set(channel, form);
     }
     const inRun = runOf(config)?.thread(place.thread) === thread;
-    const waitOps = this.#waitsAt(config, place, thread, inRun, metadata.source ?? "loop");
+    const waitOps = waitsOfPut(
+      this.#waits,
+      thread,
+      config as GraphConfig,
+      place,
+      checkpoint,
+      metadata.source ?? "loop",
+      inRun,
+    );
     const body = checkpointBody(this.#serde, checkpoint, withPolicy(metadata, place, thread), forms, sink);
     ops.unshift(...sink.ops(place.thread, thread.era));
     ops.push({
@@ -378,16 +360,6 @@ function withPolicy(metadata: CheckpointMetadata, place: Place, thread: RunThrea
   const { effectsPolicy } = thread;
   if (place.ns !== "" || effectsPolicy === undefined || EFFECTS_POLICY in metadata) return metadata;
   return { ...metadata, [EFFECTS_POLICY]: effectsPolicy } as CheckpointMetadata;
-}
-
-/** `configurable.on_paused`: what new input does to a thread that waits. Default "refuse". */
-function onPaused(config: RunnableConfig): "refuse" | "supersede" {
-  const value: unknown = config.configurable?.["on_paused"] ?? "refuse";
-  if (value === "refuse" || value === "supersede") return value;
-  throw new HoldfastError(
-    "INVALID_ARGUMENT",
-    `configurable.on_paused is ${JSON.stringify(value)}; use "refuse" (default) or "supersede".`,
-  );
 }
 
 function missingCheckpoint(place: Place, task: string): HoldfastError {

@@ -105,17 +105,18 @@ export class Checkpointer extends BaseCheckpointSaver {
     if (this.#queue.waiting > 0) await this.#queue.flush();
     const loaded = await this.backend.load(place.thread, place.ns, place.checkpoint);
     const thread = inRun ? this.#enterRun(config as GraphConfig, place, loaded) : this.#lookFromOutside(place, loaded);
-    if (place.ns === "") {
-      const end = loaded.waits.length === 0 ? CHAIN_START : await this.waitLedger.chainEnd(place.thread);
-      thread.waits.load(loaded.waits, end);
-    }
     if (loaded.checkpoint === undefined) {
+      if (place.ns === "") thread.waits.load(loaded.waits, CHAIN_START, {});
       if (inRun && place.checkpoint !== undefined) throw unknownCheckpoint(place);
       return undefined;
     }
     thread.know(place.ns, loaded.checkpoint.id);
     const read = await this.#reader.read({ ...loaded.checkpoint, writes: loaded.writes });
-    if (place.ns === "") thread.effectsPolicy = policyOf(read.tuple);
+    if (place.ns === "") {
+      const end = loaded.waits.length === 0 ? CHAIN_START : await this.waitLedger.chainEnd(place.thread);
+      thread.waits.load(loaded.waits, end, read.tuple.checkpoint.channel_versions);
+      thread.effectsPolicy = policyOf(read.tuple);
+    }
     if (!inRun) return read.tuple;
     this.#known.loaded(place.thread, place.ns, loaded.checkpoint.id, read);
     return this.waitLedger.withAnswers(read.tuple, place.ns, loaded.checkpoint.id, thread.waits.active);

@@ -163,6 +163,8 @@ export class RunThread {
   }
 
   #refusal(reason = this.#refused): HoldfastError {
+    // What the caller did, not what happened to the run: said in its own words, wherever it surfaces first.
+    if (reason?.code === "THREAD_WAITING") return reason;
     return new HoldfastError(
       "RUN_REFUSED",
       `This run of thread ${JSON.stringify(this.thread)} was refused and neither stores anything nor starts an effect any more. ` +

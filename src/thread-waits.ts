@@ -3,6 +3,7 @@
  * decide them, results consume them, and a thread that goes on without them supersedes them.
  */
 
+import type { ChannelVersions, Checkpoint } from "@langchain/langgraph-checkpoint";
 import type { Op } from "./backend.ts";
 import { readInterrupt } from "./dialects.ts";
 import { digestOf } from "./effect-record.ts";
@@ -30,27 +31,45 @@ const WAIT_ID = /^[0-9a-f]{32}$/;
 
 export class ThreadWaits {
   readonly #active = new Map<string, WaitRow>();
+  /** Opened by this run itself. */
+  readonly #own = new Set<string>();
   /** Waits whose decision a call of this run has returned. */
   readonly #taken = new Set<string>();
   #end: ChainEnd = CHAIN_START;
+  #loadedVersions: ChannelVersions = {};
 
-  /** What a load found: the waits that are open or answered, and the end of the chain of decisions. */
-  load(rows: readonly WaitRow[], end: ChainEnd): void {
+  /**
+   * What a load found: the waits that are open or answered, the end of the chain of decisions, and the channel versions of
+   * the checkpoint.
+   */
+  load(rows: readonly WaitRow[], end: ChainEnd, versions: ChannelVersions): void {
     this.#active.clear();
     for (const row of rows) this.#active.set(row.id, row);
     this.#end = end;
+    this.#loadedVersions = versions;
+  }
+
+  /** Whether the run that made this checkpoint went on with what it loaded; otherwise it began with an input of its own. */
+  resumed(checkpoint: Checkpoint): boolean {
+    // A resume marks every channel of what it loaded as seen by interrupts; an input does not.
+    const seen: ChannelVersions = checkpoint.versions_seen["__interrupt__"] ?? {};
+    return Object.entries(this.#loadedVersions).every(([channel, version]) => seen[channel] === version);
   }
 
   get active(): readonly WaitRow[] {
     return [...this.#active.values()];
   }
 
-  get(id: string): WaitRow | undefined {
-    return this.#active.get(id);
+  /** Those that were there before this run. */
+  get loaded(): readonly WaitRow[] {
+    return this.active.filter(({ id }) => !this.#own.has(id));
   }
 
+  /** What a call of this run has opened, or found changed. */
   set(row: WaitRow): void {
+    if (!this.#active.has(row.id)) this.#own.add(row.id);
     this.#active.set(row.id, row);
+    if (row.status === "open") this.#taken.delete(row.id);
   }
 
   /** A call in the graph has returned this decision: it is consumed with the task's next writes. */
@@ -123,17 +142,19 @@ export class ThreadWaits {
     return ops;
   }
 
-  /** A superstep is complete: nothing in its tasks waits any more. */
-  complete(place: Place, era: number): Op[] {
-    const ops: Op[] = [];
-    for (const row of this.#active.values()) if (within(row.ns, place.ns)) ops.push(this.#ended(row, era));
-    return ops;
+  /**
+   * A superstep is complete: nothing in its tasks waits any more. In exit durability the checkpoint of a pause is put after
+   * the pause, so what this run has opened stays.
+   */
+  complete(place: Place, era: number, exit: boolean): Op[] {
+    const rows = exit ? this.loaded : this.active;
+    return rows.filter(({ ns }) => within(ns, place.ns)).map((row) => this.#ended(row, era));
   }
 
-  /** The thread goes on without its waits: each is closed by a recorded decision. */
+  /** The thread goes on without the waits it had: each is closed by a recorded decision. */
   supersede(ledger: WaitLedger, place: Place, era: number, by: string): Op[] {
     const ops: Op[] = [];
-    for (const row of this.#active.values()) {
+    for (const row of this.loaded) {
       if (!within(row.ns, place.ns)) continue;
       const decided = ledger.decide(row, { type: "supersede", by, via: "graph" }, this.#end, era);
       this.#end = decided.end;
@@ -203,7 +224,7 @@ export class ThreadWaits {
         blobs,
       ),
     };
-    this.#active.set(id, row);
+    this.set(row);
     return [
       ...blobs.ops(place.thread, era),
       { kind: "wait", thread: place.thread, era, row, expect: known?.rev ?? null },

@@ -221,7 +221,13 @@ function comparable(tuple: CheckpointTuple): unknown {
   const written = Object.entries(channel_values).filter(
     ([channel, value]) => Object.hasOwn(channel_versions, channel) && !isDeltaSnapshot(value),
   );
-  return { ...tuple, checkpoint: { ...tuple.checkpoint, channel_values: Object.fromEntries(written) } };
+  // An answer under its question's id: LangGraph's savers keep the resume as a write, ours as a decision.
+  const pendingWrites = tuple.pendingWrites?.filter(([task]) => !/^[0-9a-f]{32}$/.test(task));
+  return {
+    ...tuple,
+    ...(pendingWrites === undefined ? {} : { pendingWrites }),
+    checkpoint: { ...tuple.checkpoint, channel_values: Object.fromEntries(written) },
+  };
 }
 
 /** The order of an object's keys is nobody's promise. */
