@@ -34,8 +34,9 @@ export class WaitTable {
     const found: WaitRow[] = [];
     const limit = query.limit ?? Number.POSITIVE_INFINITY;
     if (limit <= 0) return found;
+    const matches = matcher(query);
     for (const row of this.#inOrder(query)) {
-      if (!matches(row, query)) continue;
+      if (!matches(row)) continue;
       found.push(row);
       if (found.length >= limit) break;
     }
@@ -67,11 +68,13 @@ export class WaitTable {
     return rows;
   }
 
+  /** The rows that have the query's status and place, and more. */
   #inOrder(query: WaitQuery): Iterable<WaitRow> {
     const { id, thread, status = STATUSES, after } = query;
     if (id !== undefined) {
       const row = this.#byId.get(id);
-      return row === undefined ? [] : [row];
+      if (row === undefined || !status.includes(row.status)) return [];
+      return after === undefined || compare(row, after) > 0 ? [row] : [];
     }
     const order = thread === undefined ? this.#all : this.#byThread.get(thread);
     return order?.from(status, after) ?? [];
@@ -139,13 +142,15 @@ function firstAfter(rows: readonly WaitRow[], place: Place): number {
   return low;
 }
 
-function matches(row: WaitRow, query: WaitQuery): boolean {
-  const { status, kind, dueBy, after } = query;
-  for (const field of ["thread", "task", "name", "graph", "assignee", "owner"] as const) {
-    if (query[field] !== undefined && query[field] !== row[field]) return false;
-  }
-  if (status !== undefined && !status.includes(row.status)) return false;
-  if (kind !== undefined && !kind.includes(row.kind)) return false;
-  if (dueBy !== undefined && (row.due === undefined || row.due > dueBy)) return false;
-  return after === undefined || compare(row, after) > 0;
+const FIELDS = ["thread", "task", "name", "graph", "assignee", "owner"] as const;
+
+/** Asks for what the query gives besides status and place, and for nothing else: it may pass over ten thousand rows. */
+function matcher(query: WaitQuery): (row: WaitRow) => boolean {
+  const { kind, dueBy } = query;
+  const tests: ((row: WaitRow) => boolean)[] = FIELDS.filter((field) => query[field] !== undefined).map(
+    (field) => (row) => row[field] === query[field],
+  );
+  if (kind !== undefined) tests.push((row) => kind.includes(row.kind));
+  if (dueBy !== undefined) tests.push((row) => row.due !== undefined && row.due <= dueBy);
+  return (row) => tests.every((test) => test(row));
 }

@@ -16,6 +16,7 @@ async function pages(backend: Backend, query: WaitQuery, size: number): Promise<
   for (let after = query.after; ; ) {
     const page = await backend.waits({ ...query, after, limit: size });
     found.push(page.map((row) => row.id));
+    assert.ok(found.length < 100, "each page comes after the one before it");
     const last = page.at(-1);
     if (last === undefined || page.length < size) return found;
     after = { openedAt: last.openedAt, id: last.id };
@@ -43,13 +44,11 @@ export const waitQueryCases: readonly BackendCase[] = [
     name: "waits of several statuses are in one order over all of them",
     async run({ backend }) {
       const statuses = ["open", "answered", "consumed", "superseded"] as const;
+      // Two of each moment; the ids of a later moment come before those of an earlier one.
       const all = Array.from({ length: 24 }, (_, at) => {
         const status = statuses[(at * 7 + (at >> 2)) % 4] ?? "open";
-        return waitRow(`w${`${at}`.padStart(2, "0")}`, {
-          openedAt: 1000 + (at >> 1),
-          thread: at % 3 ? "t" : "u",
-          status,
-        });
+        const moment = at >> 1;
+        return waitRow(`${99 - moment} ${at % 2}`, { openedAt: moment, thread: at % 3 ? "t" : "u", status });
       });
       await open(backend, ...[...all].reverse());
       for (const thread of [undefined, "t", "u"]) {

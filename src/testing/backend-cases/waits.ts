@@ -165,8 +165,11 @@ export const waitCases: readonly BackendCase[] = [
           ],
         ]);
       for (let at = 1; at <= 20; at++) {
+        const load = () => backend.load("t", "", undefined);
+        // Before, while and after the commit is made.
+        const before = load();
         const commit = step(at);
-        for (const { head, waits } of await Promise.all([1, 2, 3].map(() => backend.load("t", "", undefined)))) {
+        for (const { head, waits } of await Promise.all([before, load(), load()])) {
           assert.deepEqual(
             waits.map((row) => row.id),
             head === undefined ? [] : [head],
