@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Backend, EffectRow, Op } from "holdfast";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type JsonlBackendOptions, jsonlBackend } from "../../checkpointers/jsonl/index.ts";
+import { decision, decisionRow, endWait, wait, waitRow } from "../../src/testing/backend-rows.ts";
 import { shortFiles } from "./faulty-files.ts";
 import { scratchDirectory } from "./scratch.ts";
 
@@ -290,13 +291,15 @@ test("a deleted thread leaves its id in no file, as soon as the deletion is ackn
     [checkpoint("1", "json/1 {}", id), checkpoint("1", "json/1 {}", "other")],
     [{ kind: "blob", thread: id, era: 0, hash: "h", data: "text" }, effect(0, id)],
     [{ kind: "items", thread: id, era: 0, list: "l", start: 0, count: 1, body: "json/1 [1]", base: undefined }],
-    [effect(1, "other")],
+    [wait(waitRow("w", { thread: id }), null), decision(decisionRow(1, { thread: id }))],
+    [endWait("w", { thread: id }), effect(1, "other")],
   ]);
   const places = () =>
     readdirSync(directory).filter((name) => name !== "lock" && readFileSync(join(directory, name)).includes(id));
   expect(places()).toEqual(["log.jsonl"]);
   // In one group with rows that are stored and deleted at once.
-  await backend.commit([[checkpoint("2", "json/1 {}", id)], [{ kind: "deleteThread", thread: id }]]);
+  const late = [checkpoint("2", "json/1 {}", id), wait(waitRow("late", { thread: id }), null)];
+  await backend.commit([[...late, decision(decisionRow(2, { thread: id }))], [{ kind: "deleteThread", thread: id }]]);
   expect(places()).toEqual([]);
   await backend.close();
   expect(places()).toEqual([]);
@@ -326,6 +329,9 @@ test("a log that is mostly outdated is written anew and loses nothing", async ()
   const directory = await scratchDirectory();
   const backend = await open(directory, { compactBytesMin: 10_000 });
   await backend.commit([[checkpoint("kept", "json/1 1", "other"), { kind: "deleteThread", thread: "gone" }]]);
+  const answered = waitRow("w", { status: "answered", rev: 1, decision: 2 });
+  await backend.commit([[decision(decisionRow(1)), decision(decisionRow(2)), wait(waitRow("w"), null)]]);
+  await backend.commit([[wait(answered, 0)]]);
   let largest = 0;
   for (let at = 0; at < 200; at++) {
     await backend.commit([[checkpoint("9"), checkpoint("5", `json/1 "${"x".repeat(1000)} ${at}"`)]]);
@@ -339,6 +345,7 @@ test("a log that is mostly outdated is written anew and loses nothing", async ()
     1,
   ]);
   expect((await again.load("t", "", "5")).checkpoint?.body).toContain(" 199");
+  expect([await again.waits({}), await again.decision("t", undefined)]).toEqual([[answered], decisionRow(2)]);
   expect(await ids(again)).toEqual(["5", "9", "kept"]);
 });
 

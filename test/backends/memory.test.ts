@@ -2,6 +2,7 @@ import { describeBackend, type OpenedBackend } from "holdfast/testing";
 import { expect, test } from "vitest";
 import { memoryBackend } from "../../checkpointers/memory/backend.ts";
 import { MemoryState } from "../../checkpointers/memory/state.ts";
+import { decision, decisionRow, endWait, wait, waitRow } from "../../src/testing/backend-rows.ts";
 
 async function open(): Promise<OpenedBackend> {
   const state = new MemoryState();
@@ -42,11 +43,17 @@ test("rows that are read are frozen, so no reader can change what another one re
         body: 'json/1 [[0,"c",1]]',
       },
       { kind: "items", ...place, list: "l", start: 0, count: 1, body: "json/1 [1]", base: undefined },
+      wait(waitRow("open"), null),
+      wait(waitRow("ended"), null),
+      endWait("ended"),
+      decision(decisionRow(1)),
     ],
   ]);
-  const { checkpoint, writes } = await backend.load("t", "", undefined);
+  const { checkpoint, writes, waits } = await backend.load("t", "", undefined);
+  const [ended] = await backend.waits({ id: "ended" });
   const { rows } = await backend.items("t", "l", 1);
-  for (const row of [checkpoint, ...writes, ...rows]) expect(Object.isFrozen(row)).toBe(true);
+  for (const row of [checkpoint, ...writes, ...rows, ...waits, ended, await backend.decision("t", 1)])
+    expect(Object.isFrozen(row)).toBe(true);
 });
 
 test("what memory promises is stated: one process, no durability, no transactions", () => {

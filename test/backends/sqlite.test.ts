@@ -14,10 +14,14 @@ import {
   checkpoint,
   codes,
   collect,
+  decision,
+  decisionRow,
   deleteThread,
   headOf,
   ids,
   items,
+  wait,
+  waitRow,
   writes,
 } from "../../src/testing/backend-rows.ts";
 import { scratchDirectory } from "./scratch.ts";
@@ -235,6 +239,8 @@ test("the id of a deleted thread is nowhere in the tables, and its next life beg
     writes([[0, "c", 1]], { thread }),
     blob("hash", "data", { thread }),
     items("l", 0, [1], { thread }),
+    wait(waitRow("w", { thread }), null),
+    decision(decisionRow(1, { thread })),
   );
   await accept(backend, deleteThread(thread));
   const left = await transaction((tx) => {
