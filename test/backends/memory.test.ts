@@ -1,8 +1,19 @@
 import { describeBackend, type OpenedBackend } from "holdfast/testing";
 import { expect, test } from "vitest";
 import { memoryBackend } from "../../checkpointers/memory/backend.ts";
+import { weightOf } from "../../checkpointers/memory/change.ts";
 import { MemoryState } from "../../checkpointers/memory/state.ts";
-import { decision, decisionRow, endWait, wait, waitRow } from "../../src/testing/backend-rows.ts";
+import {
+  blob,
+  decision,
+  decisionRow,
+  deleteThread,
+  effect,
+  effectRow,
+  endWait,
+  wait,
+  waitRow,
+} from "../../src/testing/backend-rows.ts";
 
 async function open(): Promise<OpenedBackend> {
   const state = new MemoryState();
@@ -54,6 +65,31 @@ test("rows that are read are frozen, so no reader can change what another one re
   const { rows } = await backend.items("t", "l", 1);
   for (const row of [checkpoint, ...writes, ...rows, ...waits, ended, await backend.decision("t", 1)])
     expect(Object.isFrozen(row)).toBe(true);
+});
+
+test("a state weighs what its rows weigh, whatever was replaced, ended and deleted", async () => {
+  const state = new MemoryState();
+  const backend = memoryBackend({ state });
+  const of = (thread: string) => [
+    wait(waitRow(`open ${thread}`, { thread }), null),
+    wait(waitRow(`answered ${thread}`, { thread }), null),
+    wait(waitRow(`answered ${thread}`, { thread, status: "answered", rev: 1, body: "json/1 1" }), 0),
+    endWait(`answered ${thread}`, { thread }),
+    decision(decisionRow(1, { thread })),
+    effect(effectRow(`own ${thread}`, { thread }), null),
+    effect(effectRow(`given ${thread}`, { thread, ordinal: -1 }), null),
+    blob("h", "data", { thread }),
+  ];
+  const check = () => {
+    const weights = [...state.changes()].map(weightOf);
+    expect(state.weight).toBe(weights.reduce((sum, weight) => sum + weight, 0));
+  };
+  for (const thread of ["t", "u"]) {
+    expect(await backend.commit([of(thread)])).toEqual([undefined]);
+    check();
+  }
+  await backend.commit([[deleteThread("t")]]);
+  check();
 });
 
 test("what memory promises is stated: one process, no durability, no transactions", () => {

@@ -170,7 +170,9 @@ export const deletionCases: readonly BackendCase[] = [
         deleteThread("t"),
         ...everything("t", 1),
         effect(effectRow("given", { ordinal: -1, rev: 1 }), 0, 1),
+        rows.wait(rows.waitRow("late", { thread: "u" }), null),
       );
+      assert.deepEqual(await rows.waitsOf(backend, "u"), ["late open 0"]);
       assert.equal((await backend.blobs("t", ["late"])).size, 0);
       assert.equal((await backend.effects({ key: "given 2" }))[0]?.thread, "");
       assert.deepEqual((await backend.effects({ thread: "t" })).map((row) => row.key).sort(), ["effect of t", "given"]);
