@@ -171,13 +171,21 @@ async function simulate(call: EffectCall, about: LeftEffect | undefined): Promis
   return call.conclude(record.value, { simulated: true, reusedFrom: record.key }, Date.now());
 }
 
-async function stored(call: EffectCall, key: string): Promise<StoredEffect> {
-  const found = await call.ledger.findKey(key);
+async function stored({ ledger }: EffectCall, key: string): Promise<StoredEffect> {
+  const found = await ledger.findKey(key);
   // Effects go only with their whole thread, and then the next write of this run is refused.
   if (found === undefined) throw new Error(`effect ${key} is gone`);
-  return found;
+  const { copyOf } = found.record.links;
+  if (copyOf === undefined || found.row.status === "done") return found;
+  // The thread that was forked may know by now what became of it.
+  const original = await ledger.findKey(copyOf);
+  if (original?.row.status !== "done") return found;
+  const { row, record } = found;
+  return { row: { ...row, status: "done" }, record: { ...record, status: "done", value: original.record.value } };
 }
 
 async function mayStillRun({ ledger }: EffectCall, left: StoredEffect): Promise<boolean> {
-  return left.row.status === "intent" && (ledger.running.has(left.row.key) || (await ledger.maybeRunning(left)));
+  const { key, status } = left.row;
+  const running = ledger.running.has(left.record.links.copyOf ?? key);
+  return status === "intent" && (running || (await ledger.maybeRunning(left)));
 }

@@ -67,12 +67,17 @@ export {
 export type { SettleRequest } from "./effect-refusals.ts";
 export type { Outcome, SettleResult } from "./effect-ledger.ts";
 export type { EffectLinks, EffectRecord, RecordedDecision, SettleDecision } from "./effect-record.ts";
+export type { Forked, ForkOptions } from "./fork.ts";
+export type { ForkableGraph } from "./fork-draft.ts";
+export type { ForkMark } from "./fork-mark.ts";
+export type { EffectForecast, Forecast, ForkPreview, Prediction } from "./fork-preview.ts";
 export type { ForkQuestionDetails } from "./fork-question.ts";
 export { stableTaskIds } from "./effect-site.ts";
 export { type JournalEvent, type JournalEventName, readJournal } from "./journal.ts";
 export { http4xx, nothingHappened } from "./not-executed.ts";
 export { type RunnableGraph, type RunResult, type RunStatus, run, type Wait } from "./run.ts";
 export type { ValueType } from "./serde.ts";
+export { type TimeTravel, timeTravel } from "./time-travel.ts";
 export { type Transaction, type TransactionDefinition, transaction } from "./transaction.ts";
 export type { Duration } from "./durations.ts";
 export {

@@ -10,9 +10,13 @@
  * - The scratchpad is one object per prepared task; a retry sets its `interruptCounter` to −1.
  * - An inner `task()` call and an error handler list their caller's checkpoint once more, under the caller's namespace.
  * - In async durability no put of a graph is called after one that failed.
+ * - `getState` and `updateState` use a saver that `configurable` lends them, with one `put` for an update.
+ * - A task's id is made of its namespace, step, name, trigger and the id of its checkpoint.
+ * - A DeltaChannel that has pending writes is stored whole by an update; its `lc_graph_name` tells it.
  */
 
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
+import { uuid5 } from "@langchain/langgraph-checkpoint";
 
 /** The parts of a LangGraph run config that we read. */
 export interface GraphConfig {
@@ -145,4 +149,50 @@ export function enclosingScratchpad(config: GraphConfig): Scratchpad | undefined
 export function nodeOfPath(path: string): string | undefined {
   const match = /__pregel_pull, ([^,]+)$/.exec(path);
   return match?.[1]?.trim();
+}
+
+/** Makes `getState` and `updateState` of a graph read and write through another saver than its own. */
+export function lentSaver(saver: unknown): Record<string, unknown> {
+  return { __pregel_checkpointer: saver };
+}
+
+/** A graph's DeltaChannels: their values stand in the writes of earlier checkpoints, not in the checkpoint itself. */
+export function deltaChannelsOf(channels: Readonly<Record<string, unknown>>): string[] {
+  return Object.keys(channels).filter(
+    (name) => (channels[name] as { lc_graph_name?: unknown } | undefined)?.lc_graph_name === "DeltaChannel",
+  );
+}
+
+/** A checkpoint as the ids of its tasks are made from it. */
+export interface TaskOrigin {
+  readonly id: string;
+  /** Of the checkpoint's metadata; its tasks belong to the next step. */
+  readonly step: number;
+}
+
+/**
+ * The id in checkpoint `to` of the task that has `id` in checkpoint `from`: LangGraph makes ids of the task's place and its
+ * checkpoint's id. Undefined where the task is none of a node (an inner `task()` call, an error handler).
+ *
+ * @param ns namespace of the graph, in `from` and in `to`
+ * @param triggers channels that may have started the task
+ * @param sends how many Sends `from` holds
+ */
+export function sameTaskIn(
+  name: string,
+  id: string,
+  from: TaskOrigin & { readonly ns: string },
+  to: TaskOrigin & { readonly ns: string },
+  triggers: readonly string[],
+  sends: number,
+): string | undefined {
+  const parts: (readonly unknown[])[] = triggers.map((channel) => ["__pregel_pull", [channel]]);
+  for (let i = 0; i < sends; i += 1) parts.push(["__pregel_push", String(i)]);
+  const idIn = (place: TaskOrigin & { readonly ns: string }, part: readonly unknown[]) =>
+    uuid5(
+      JSON.stringify([place.ns === "" ? name : `${place.ns}|${name}`, String(place.step + 1), name, ...part]),
+      place.id,
+    );
+  const part = parts.find((candidate) => idIn(from, candidate) === id);
+  return part === undefined ? undefined : idIn(to, part);
 }
