@@ -46,6 +46,7 @@ export const waitsSql = {
   byId: select(`w.id = @id and (@threadNo is null or w.thread_no = @threadNo)
     and (${STATUSES.map((status) => `@${status} and w.status = '${status}'`).join(" or ")}) and ${AFTER} and ${FILTERS}`),
   ofThread: merged(`w.thread_no = @threadNo and ${AFTER} and ${FILTERS}`),
+  ofOwner: merged(`w.owner = @owner and ${AFTER} and ${FILTERS}`),
   due: `select ${WAIT_COLUMNS} from holdfast_waits w indexed by holdfast_waits_due
     where w.status = 'open' and w.due <= @dueBy and ${AFTER} and ${FILTERS} ${ORDERED}`,
   ofAll: merged(`${AFTER} and ${FILTERS}`),
@@ -57,6 +58,7 @@ export class WaitReads {
   readonly #thread: Statement;
   readonly #byId: Statement;
   readonly #ofThread: Statement;
+  readonly #ofOwner: Statement;
   readonly #due: Statement;
   readonly #ofAll: Statement;
   readonly #active: Statement;
@@ -70,6 +72,7 @@ export class WaitReads {
     this.#thread = db.prepare("select no, era from holdfast_threads where id = ?").raw();
     this.#byId = db.prepare(waitsSql.byId).raw();
     this.#ofThread = db.prepare(waitsSql.ofThread).raw();
+    this.#ofOwner = db.prepare(waitsSql.ofOwner).raw();
     this.#due = db.prepare(waitsSql.due).raw();
     this.#ofAll = db.prepare(waitsSql.ofAll).raw();
     this.#active = db.prepare(waitsSql.active).raw();
@@ -90,7 +93,7 @@ export class WaitReads {
       .raw();
   }
 
-  /** By id, by thread, by what is due, or by status, in this order of preference. */
+  /** By id, by thread, by owner, by what is due, or by status, in this order of preference. */
   waits(query: WaitQuery): WaitRow[] {
     const { id, thread, status = STATUSES, kind, task, dueBy, after, limit } = query;
     if (limit !== undefined && limit <= 0) return [];
@@ -117,6 +120,7 @@ export class WaitReads {
   #wayTo(query: WaitQuery, status: readonly WaitStatus[]): Statement {
     if (query.id !== undefined) return this.#byId;
     if (query.thread !== undefined) return this.#ofThread;
+    if (query.owner !== undefined) return this.#ofOwner;
     const onlyOpen = status.length > 0 && status.every((name) => name === "open");
     return query.dueBy !== undefined && onlyOpen ? this.#due : this.#ofAll;
   }

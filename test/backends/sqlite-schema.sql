@@ -103,5 +103,6 @@ CREATE TABLE holdfast_waits (
   body any not null
 ) strict;
 CREATE INDEX holdfast_waits_due on holdfast_waits (due) where status = 'open' and due is not null;
+CREATE INDEX holdfast_waits_owner on holdfast_waits (owner, status, opened_at, id) where owner is not null;
 CREATE INDEX holdfast_waits_status on holdfast_waits (status, opened_at, id);
 CREATE INDEX holdfast_waits_thread on holdfast_waits (thread_no, status, opened_at, id)

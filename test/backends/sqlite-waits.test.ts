@@ -37,6 +37,7 @@ function planOf(sql: string): string[] {
 test("a page of waits comes in order from an index: nothing is sorted, and nothing is read that comes before the page", () => {
   for (const [sql, index] of [
     [waitsSql.ofAll, "holdfast_waits_status (status=? AND (opened_at,id)>(?,?))"],
+    [waitsSql.ofOwner, "holdfast_waits_owner (owner=? AND status=? AND (opened_at,id)>(?,?))"],
     [waitsSql.ofThread, "holdfast_waits_thread (thread_no=? AND status=? AND (opened_at,id)>(?,?))"],
   ] as const) {
     const steps = planOf(sql);
