@@ -73,12 +73,12 @@ export type Op =
   | (OfThread & { readonly kind: "effect"; readonly row: EffectRow; readonly expect: number | null })
   /**
    * With `expect: null`, opens a wait: stored unless its id is there already (then nothing happens; refused where that
-   * is another thread's). With a number, replaces the row whose revision that is.
+   * is another thread's). With a number, replaces the thread's row whose revision that is.
    */
   | (OfThread & { readonly kind: "wait"; readonly row: WaitRow; readonly expect: number | null })
   /**
    * The task has gone on: an answered wait becomes consumed, an open one superseded, any other stays as it is. Its
-   * revision grows by one with the change. Never refused.
+   * revision grows by one with the change. Another thread's wait is none. Never refused.
    */
   | (OfThread & { readonly kind: "endWait"; readonly id: string })
   /** Appends to the thread's chain of decisions. Refused unless `row.seq` follows the last one. */

@@ -36,6 +36,9 @@ function contents(directory: string): string[] {
   );
 }
 
+/** Keeps a child from its own end, which would write the log back: its input stays open. */
+const untilKilled = "process.stdin.resume();";
+
 /** Makes a database in a child that is killed, so that all it holds is still in its log. */
 async function madeAndKilled(file: string, statements: string): Promise<void> {
   const child = runChild(`
@@ -43,7 +46,8 @@ async function madeAndKilled(file: string, statements: string): Promise<void> {
     const db = new Database(${JSON.stringify(file)});
     db.pragma("journal_mode = wal");
     ${statements}
-    console.log("made");`);
+    console.log("made");
+    ${untilKilled}`);
   await child.line();
   await child.signal("SIGKILL");
 }
@@ -272,7 +276,8 @@ test("the file bears our mark as soon as it has tables, also while the rest is o
     import { sqliteBackend } from ${JSON.stringify(compiled("checkpointers/sqlite/backend.ts"))};
     const backend = await sqliteBackend(${JSON.stringify(file)});
     await backend.commit([[${JSON.stringify(checkpoint("1"))}]]);
-    console.log("stored");`);
+    console.log("stored");
+    ${untilKilled}`);
   await child.line();
   await child.signal("SIGKILL");
   expect(statSync(`${file}-wal`).size).toBeGreaterThan(0);
