@@ -36,16 +36,21 @@ export class CheckpointReader {
     this.#serde = serde;
   }
 
-  /** One stored checkpoint as LangGraph's tuple. `values` may be shared by the reads of one listing. */
+  /**
+   * One stored checkpoint as LangGraph's tuple. `values` may be shared by the reads of one listing. With `only`, the values
+   * of other channels are neither fetched nor made.
+   */
   async read(
     stored: StoredCheckpoint,
     values = new ValueReader(this.#backend, this.#serde, stored.thread),
+    only?: ReadonlySet<string>,
   ): Promise<ReadCheckpoint> {
     const body = parseBody(this.#serde, stored);
     const writes = this.#writesOf(stored);
-    await values.fetch(rowTexts(stored), [...Object.values(body.ch), ...writes.map((write) => write.value)]);
+    const wanted = Object.entries(body.ch).filter(([channel]) => only === undefined || only.has(channel));
+    await values.fetch(rowTexts(stored), [...wanted.map(([, tree]) => tree), ...writes.map((write) => write.value)]);
     const channel_values: Record<string, unknown> = {};
-    for (const [channel, tree] of Object.entries(body.ch)) {
+    for (const [channel, tree] of wanted) {
       channel_values[channel] = values.revive(
         tree,
         () => `channel ${JSON.stringify(channel)} of checkpoint ${stored.id}`,

@@ -92,7 +92,11 @@ export class EffectLedger {
 
   async find(query: EffectQuery): Promise<StoredEffect[]> {
     const rows = await this.backend.effects(query);
-    return Promise.all(rows.map((row) => readEffect(this.backend, this.serde, row)));
+    return Promise.all(rows.map((row) => this.read(row)));
+  }
+
+  read(row: EffectRow): Promise<StoredEffect> {
+    return readEffect(this.backend, this.serde, row);
   }
 
   async findKey(key: string): Promise<StoredEffect | undefined> {

@@ -28,24 +28,26 @@ export async function findPlace(
   thread: string,
   checkpoint: string,
 ): Promise<ForkPlace> {
-  const root = await backend.load(thread, "", checkpoint);
-  const found = root.checkpoint === undefined ? await findInside(backend, thread, checkpoint) : { ns: "" };
-  if (found === undefined) throw unknownCheckpoint(thread, checkpoint);
-  const last = await level(draft, thread, found.ns, checkpoint);
+  const root = await backend.load(thread, "", undefined);
+  const ns = await findNamespace(backend, thread, checkpoint);
+  if (ns === undefined) throw unknownCheckpoint(thread, checkpoint);
+  const last = await level(draft, thread, ns, checkpoint);
   const { parents = {} } = last.read.tuple.metadata ?? {};
   const levels: ForkLevel[] = [];
   let outer: string | undefined;
-  for (const [ns, id] of Object.entries(parents).sort(([a], [b]) => a.length - b.length)) {
+  for (const [around, id] of Object.entries(parents).sort(([a], [b]) => a.length - b.length)) {
     // Inner `task()` calls list their caller's checkpoint once more.
-    if (found.ns === "" || id === outer) continue;
-    levels.push(await level(draft, thread, ns, id));
+    if (ns === "" || id === outer) continue;
+    levels.push(await level(draft, thread, around, id));
     outer = id;
   }
   return { thread, root, levels: [...levels, last] as unknown as [ForkLevel, ...ForkLevel[]] };
 }
 
-async function findInside(backend: Backend, thread: string, id: string): Promise<{ readonly ns: string } | undefined> {
-  for await (const row of backend.checkpoints({ thread, id, limit: 1 })) return row;
+/** Where a checkpoint of the thread stands; undefined where there is none with this id. */
+export async function findNamespace(backend: Backend, thread: string, id: string): Promise<string | undefined> {
+  if ((await backend.load(thread, "", id)).checkpoint !== undefined) return "";
+  for await (const { ns } of backend.checkpoints({ thread, id, limit: 1 })) return ns;
   return undefined;
 }
 

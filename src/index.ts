@@ -67,6 +67,8 @@ export {
 export type { SettleRequest } from "./effect-refusals.ts";
 export type { Outcome, SettleResult } from "./effect-ledger.ts";
 export type { EffectLinks, EffectRecord, RecordedDecision, SettleDecision } from "./effect-record.ts";
+export type { Change, DiffPath, TextEdit } from "./diff.ts";
+export type { Plain } from "./diff-plain.ts";
 export type { Forked, ForkOptions } from "./fork.ts";
 export type { ForkableGraph } from "./fork-draft.ts";
 export type { ForkMark } from "./fork-mark.ts";
@@ -77,6 +79,9 @@ export { type JournalEvent, type JournalEventName, readJournal } from "./journal
 export { http4xx, nothingHappened } from "./not-executed.ts";
 export { type RunnableGraph, type RunResult, type RunStatus, run, type Wait } from "./run.ts";
 export type { ValueType } from "./serde.ts";
+export type { EffectDeed, HistoryEffect, HistoryEntry, HistoryOptions, HistoryWait } from "./history.ts";
+export type { HistoryTask } from "./history-tasks.ts";
+export type { ChannelDiff, StateDiff, StatePlace } from "./state-diff.ts";
 export { type TimeTravel, timeTravel } from "./time-travel.ts";
 export { type Transaction, type TransactionDefinition, transaction } from "./transaction.ts";
 export type { Duration } from "./durations.ts";

@@ -5,9 +5,27 @@ import { HoldfastError } from "./errors.ts";
 import { checkFork, type Forked, type ForkOptions, forkThread } from "./fork.ts";
 import type { ForkableGraph } from "./fork-draft.ts";
 import { type ForkPreview, previewFork } from "./fork-preview.ts";
+import { checkHistory, type HistoryEntry, type HistoryOptions, readHistory } from "./history.ts";
+import { checkPlace, diffStates, type StateDiff, type StatePlace } from "./state-diff.ts";
 
 /** The tools for one compiled graph. */
 export interface TimeTravel {
+  /**
+   * The thread's checkpoints, newest first (by id, as LangGraph lists them), each with its tasks, effects, waits and
+   * decisions. Streams; a thread that does not exist has none.
+   *
+   * A page that continues another one (`before`) reads the ids of the whole thread again; going on with the iterator
+   * does not.
+   *
+   * @throws INVALID_ARGUMENT, UNKNOWN_CHECKPOINT (`before`)
+   */
+  history(thread: string, options?: HistoryOptions): AsyncIterable<HistoryEntry>;
+  /**
+   * What differs between two states, channel by channel, as plain JSON: see {@link Change}. The states may be of two threads.
+   *
+   * @throws UNKNOWN_CHECKPOINT, INVALID_ARGUMENT, NOT_SUPPORTED
+   */
+  diff(before: StatePlace, after: StatePlace): Promise<StateDiff>;
   /**
    * What `fork` with the same arguments would do: which nodes run, and what the effects that are left behind do, each
    * with the reason. Runs nothing and writes nothing.
@@ -41,6 +59,15 @@ export interface TimeTravel {
 export function timeTravel(app: ForkableGraph): TimeTravel {
   const saver = checkpointerOf(app);
   return {
+    history: (thread, options = {}) => {
+      checkHistory(thread, options);
+      return readHistory(app, saver, thread, options);
+    },
+    diff: async (before, after) => {
+      checkPlace("the first state", before);
+      checkPlace("the second state", after);
+      return diffStates(app, saver, before, after);
+    },
     preview: async (thread, checkpoint, options = {}) => {
       checkFork("preview", thread, checkpoint, options);
       return previewFork(app, saver, { ...options, thread, checkpoint, kind: "fork" });
