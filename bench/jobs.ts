@@ -6,8 +6,18 @@ import { type GrowthJob, measureGrowth } from "./measure/growth.ts";
 import { measureRead, type ReadJob, type SeedJob, seed } from "./measure/read.ts";
 import { measureSerialization, type SerializationJob } from "./measure/serialization.ts";
 import { measureSuperstep, type SuperstepJob } from "./measure/superstep.ts";
+import { measureWaits, type WaitsJob } from "./measure/waits.ts";
 
-export type Job = SuperstepJob | CountsJob | GrowthJob | SeedJob | ReadJob | EffectJob | ResumeJob | SerializationJob;
+export type Job =
+  | SuperstepJob
+  | CountsJob
+  | GrowthJob
+  | SeedJob
+  | ReadJob
+  | EffectJob
+  | ResumeJob
+  | SerializationJob
+  | WaitsJob;
 
 /** Named numbers; their meaning stands at the measuring function. */
 export function runJob(job: Job, dir: string): Promise<Record<string, number>> {
@@ -28,6 +38,8 @@ export function runJob(job: Job, dir: string): Promise<Record<string, number>> {
       return measureResume(job, dir);
     case "serialization":
       return measureSerialization(job);
+    case "waits":
+      return measureWaits(job, dir);
     default: {
       const never: never = job;
       return never;

@@ -19,6 +19,7 @@ import { deltaRead, read } from "./read.ts";
 import type { Bench } from "./rounds.ts";
 import { serialization } from "./serialization.ts";
 import { superstepInAsync, superstepInSync } from "./superstep.ts";
+import { waits } from "./waits.ts";
 
 const TMPFS = 0x0102_1994;
 
@@ -31,6 +32,7 @@ const benches: Readonly<Record<BenchName, readonly ((bench: Bench) => Promise<Li
   effect: [effects],
   resume: [resume],
   serde: [serialization],
+  waits: [waits],
 };
 
 process.exitCode = await main(process.argv.slice(2));

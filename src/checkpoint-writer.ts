@@ -19,7 +19,7 @@ import { type CommitQueue, MAX_WAITING } from "./commit-queue.ts";
 import { HoldfastError, isHoldfastError } from "./errors.ts";
 import type { Journal } from "./journal.ts";
 import type { KnownState } from "./known-state.ts";
-import { durabilityOf, type GraphConfig } from "./langgraph.ts";
+import { durabilityOf, type GraphConfig, INTERRUPT } from "./langgraph.ts";
 import { isPlainArray, liveItems } from "./lists.ts";
 import type { Place } from "./place.ts";
 import { RUN_KEY, type RunState, RunThread } from "./run-state.ts";
@@ -147,6 +147,8 @@ export class CheckpointWriter {
         return this.eraOf(place.thread).then((now) => this.#queue.enqueue(build(now), undefined, { urgent: true }));
       const ops = build(era);
       if (ops.length === 0) return Promise.resolve();
+      // Who goes on with a paused thread loads it first: a waiting thread keeps nothing in memory.
+      if (place.ns === "" && writes.some(([channel]) => channel === INTERRUPT)) this.#known.drop(place.thread);
       const sync = durabilityOf(config as GraphConfig) !== "async" || run === undefined || waitOps.length > 0;
       const stored = this.#enqueue(thread, run !== undefined, ops, undefined, sync);
       // The run has gone on to the tasks of its last checkpoint: the put before it need not be waited for.
@@ -185,6 +187,49 @@ export class CheckpointWriter {
     parent: Forms,
     sink: BlobCollector,
   ): Promise<RunnableConfig> {
+    const { forms, ops } = this.#formsOf(place, thread, split, parent, sink);
+    const inRun = runOf(config)?.thread(place.thread) === thread;
+    const source = metadata.source ?? "loop";
+    const waitOps = waitsOfPut(this.#waits, thread, config as GraphConfig, place, checkpoint, source, inRun);
+    const body = checkpointBody(this.#serde, checkpoint, withPolicy(metadata, place, thread), forms, sink);
+    ops.unshift(...sink.ops(place.thread, thread.era));
+    ops.push({
+      kind: "checkpoint",
+      thread: place.thread,
+      era: thread.era,
+      ns: place.ns,
+      id: checkpoint.id,
+      parent: place.checkpoint,
+      source,
+      body,
+      heads: this.#headsFor(place, thread, inRun, metadata),
+    });
+    ops.push(...waitOps);
+    this.#known.put(place.thread, place.ns, checkpoint.id, forms);
+    this.#sizes.look({ thread: place.thread, ns: place.ns, checkpoint: checkpoint.id }, forms);
+    const sync = !inRun || durabilityOf(config as GraphConfig) !== "async";
+    const begins = this.#journal !== undefined && place.ns === "" && place.checkpoint === undefined;
+    const onQueued = sync || begins ? undefined : (release: () => void) => thread.early(place.ns, release);
+    const saved: RunnableConfig = {
+      configurable: { thread_id: place.thread, checkpoint_ns: place.ns, checkpoint_id: checkpoint.id },
+    };
+    const stored = this.#enqueue(thread, inRun, ops, saved, sync, onQueued);
+    thread.know(place.ns, checkpoint.id);
+    if (place.ns === "" && metadata.source === "loop") thread.complete(place.checkpoint);
+    if (!begins) return stored;
+    return stored
+      .then(() => this.#journalCreated(place.thread, thread.era, saved))
+      .catch((error: unknown) => this.putFailed(config, error));
+  }
+
+  /** What each channel is in the new checkpoint's row, and the operations that store what is new of it. */
+  #formsOf(
+    place: Place,
+    thread: RunThread,
+    split: ChannelSplit,
+    parent: Forms,
+    sink: BlobCollector,
+  ): { readonly forms: Map<string, Form>; readonly ops: Op[] } {
     const forms = new Map<string, Form>();
     const ops: Op[] = [];
     for (const [channel, value, version] of split.changed) {
@@ -211,45 +256,7 @@ export class CheckpointWriter {
       const form = parent.get(channel);
       if (form !== undefined && form.version === version) forms.set(channel, form);
     }
-    const inRun = runOf(config)?.thread(place.thread) === thread;
-    const waitOps = waitsOfPut(
-      this.#waits,
-      thread,
-      config as GraphConfig,
-      place,
-      checkpoint,
-      metadata.source ?? "loop",
-      inRun,
-    );
-    const body = checkpointBody(this.#serde, checkpoint, withPolicy(metadata, place, thread), forms, sink);
-    ops.unshift(...sink.ops(place.thread, thread.era));
-    ops.push({
-      kind: "checkpoint",
-      thread: place.thread,
-      era: thread.era,
-      ns: place.ns,
-      id: checkpoint.id,
-      parent: place.checkpoint,
-      source: metadata.source ?? "loop",
-      body,
-      heads: this.#headsFor(place, thread, inRun, metadata),
-    });
-    ops.push(...waitOps);
-    this.#known.put(place.thread, place.ns, checkpoint.id, forms);
-    this.#sizes.look({ thread: place.thread, ns: place.ns, checkpoint: checkpoint.id }, forms);
-    const sync = !inRun || durabilityOf(config as GraphConfig) !== "async";
-    const begins = this.#journal !== undefined && place.ns === "" && place.checkpoint === undefined;
-    const onQueued = sync || begins ? undefined : (release: () => void) => thread.early(place.ns, release);
-    const saved: RunnableConfig = {
-      configurable: { thread_id: place.thread, checkpoint_ns: place.ns, checkpoint_id: checkpoint.id },
-    };
-    const stored = this.#enqueue(thread, inRun, ops, saved, sync, onQueued);
-    thread.know(place.ns, checkpoint.id);
-    if (place.ns === "" && metadata.source === "loop") thread.complete(place.checkpoint);
-    if (!begins) return stored;
-    return stored
-      .then(() => this.#journalCreated(place.thread, thread.era, saved))
-      .catch((error: unknown) => this.putFailed(config, error));
+    return { forms, ops };
   }
 
   async #journalCreated(thread: string, era: number, saved: RunnableConfig): Promise<RunnableConfig> {

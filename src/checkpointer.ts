@@ -36,7 +36,7 @@ import type { EffectRecord, SettleDecision } from "./effect-record.ts";
 import { HoldfastError } from "./errors.ts";
 import { Journal } from "./journal.ts";
 import { KnownState } from "./known-state.ts";
-import { durabilityOf, enclosingScratchpad, type GraphConfig, watchRetries } from "./langgraph.ts";
+import { durabilityOf, enclosingScratchpad, type GraphConfig, resumeStrictly, watchRetries } from "./langgraph.ts";
 import { type Place, placeOf } from "./place.ts";
 import { RUN_KEY, RunState, RunThread } from "./run-state.ts";
 import { Serde, type ValueType } from "./serde.ts";
@@ -288,7 +288,7 @@ export class Checkpointer extends BaseCheckpointSaver {
     if (enclosing !== undefined) watchRetries(enclosing);
     if (place.ns !== "") return thread;
     thread.loadedRoot(loaded.checkpoint?.id ?? null, loaded.head ?? null);
-    refuseStrayResumes(config);
+    resumeStrictly(config);
     return thread;
   }
 
@@ -315,15 +315,6 @@ export class Checkpointer extends BaseCheckpointSaver {
 /** Whether a saver is one of ours, also from another copy of the package. */
 export function isCheckpointer(saver: unknown): saver is Checkpointer {
   return typeof saver === "object" && saver !== null && (saver as Record<symbol, unknown>)[BRAND] === true;
-}
-
-/**
- * LangGraph's strict resume: a resume that names no open question, or names none where several are open, is refused
- * before anything is written. Without it such an answer would be given to every question, or kept for the next one.
- */
-function refuseStrayResumes(config: GraphConfig): void {
-  const configurable = config.configurable as Record<string, unknown>;
-  configurable["__pregel_strict_resume"] ??= true;
 }
 
 const policyOf = (tuple: CheckpointTuple): OnFork | undefined =>

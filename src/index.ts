@@ -77,7 +77,7 @@ export type { ForkQuestionDetails } from "./fork-question.ts";
 export { stableTaskIds } from "./effect-site.ts";
 export { type JournalEvent, type JournalEventName, readJournal } from "./journal.ts";
 export { http4xx, nothingHappened } from "./not-executed.ts";
-export { type RunnableGraph, type RunResult, type RunStatus, run, type Wait } from "./run.ts";
+export { type RunnableGraph, type RunResult, type RunStatus, run } from "./run.ts";
 export type { ValueType } from "./serde.ts";
 export type { EffectDeed, HistoryEffect, HistoryEntry, HistoryOptions, HistoryWait } from "./history.ts";
 export type { HistoryTask } from "./history-tasks.ts";

@@ -10,12 +10,16 @@
  * - The scratchpad is one object per prepared task; a retry sets its `interruptCounter` to −1.
  * - An inner `task()` call and an error handler list their caller's checkpoint once more, under the caller's namespace.
  * - In async durability no put of a graph is called after one that failed.
+ * - `configurable.__pregel_strict_resume` set in that `getTuple` makes the resume strict.
+ * - A resume arrives as a write of the null task, one with names under the names' ids; a subgraph repeats the null task's.
+ * - A run that goes on marks all channels of what it loaded as seen by interrupts; one that begins with an input does not.
  * - `getState` and `updateState` use a saver that `configurable` lends them, with one `put` for an update.
  * - A task's id is made of its namespace, step, name, trigger and the id of its checkpoint.
  * - A DeltaChannel that has pending writes is stored whole by an update; its `lc_graph_name` tells it.
  */
 
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
+import type { ChannelVersions, Checkpoint } from "@langchain/langgraph-checkpoint";
 import { uuid5 } from "@langchain/langgraph-checkpoint";
 
 /** The parts of a LangGraph run config that we read. */
@@ -32,15 +36,21 @@ export type Durability = "sync" | "async" | "exit";
 /** Pending writes under this task id are the input or resume of a Command, not of a task. */
 export const NULL_TASK_ID = "00000000-0000-0000-0000-000000000000";
 
+/** The channels of a task's pauses, and of what was answered to them. */
+export const INTERRUPT = "__interrupt__";
+export const RESUME = "__resume__";
+/** The channel of a task's error. */
+export const TASK_ERROR = "__error__";
+
 /** The channel of pending Sends. */
 export const TASKS = "__pregel_tasks";
 
 /** Writes under these channels have a fixed index of their own and are replaced, not kept. */
 export const SPECIAL_WRITES: ReadonlyMap<string, number> = new Map([
-  ["__error__", -1],
+  [TASK_ERROR, -1],
   ["__scheduled__", -2],
-  ["__interrupt__", -3],
-  ["__resume__", -4],
+  [INTERRUPT, -3],
+  [RESUME, -4],
 ]);
 
 export interface Scratchpad {
@@ -110,6 +120,25 @@ export function durabilityOf(config: GraphConfig): Durability {
   const value = config.durability ?? config.configurable?.["__pregel_durability"];
   return value === "sync" || value === "exit" ? value : "async";
 }
+
+/**
+ * Turns LangGraph's strict resume on, unless the caller has decided: a resume that names no open question, or none where
+ * several are open, is refused before anything is written. Without it such an answer is given to every question, or kept
+ * for the next one.
+ */
+export function resumeStrictly(config: GraphConfig): void {
+  const { configurable } = config;
+  if (configurable !== undefined) configurable["__pregel_strict_resume"] ??= true;
+}
+
+/** Whether the run that made a checkpoint went on with what it had loaded; otherwise it began with an input of its own. */
+export function wentOn(checkpoint: Checkpoint, loaded: ChannelVersions): boolean {
+  const seen: ChannelVersions = checkpoint.versions_seen[INTERRUPT] ?? {};
+  return Object.entries(loaded).every(([channel, version]) => seen[channel] === version);
+}
+
+/** The id of a question, as a resume names it. */
+export const isInterruptId = (id: string): boolean => /^[0-9a-f]{32}$/.test(id);
 
 const retryWatchers = new WeakMap<Scratchpad, (() => void)[]>();
 

@@ -9,12 +9,20 @@
  */
 
 import type { OnFork } from "./effect.ts";
-import { HoldfastError } from "./errors.ts";
+import { type ErrorCode, HoldfastError } from "./errors.ts";
 import type { Durability } from "./langgraph.ts";
 import { ThreadWaits } from "./thread-waits.ts";
 
 /** Where a run is found in `configurable`; a symbol, so that it reaches no HTTP body, trace or stored config. */
 export const RUN_KEY = Symbol.for("holdfast.run");
+
+/** What a caller did to a thread that waits. */
+const CALLERS_FAULT: ReadonlySet<ErrorCode> = new Set([
+  "THREAD_WAITING",
+  "ALREADY_ANSWERED",
+  "AMBIGUOUS_ANSWER",
+  "INVALID_ANSWER",
+]);
 
 interface Waiter {
   readonly resolve: () => void;
@@ -164,7 +172,7 @@ export class RunThread {
 
   #refusal(reason = this.#refused): HoldfastError {
     // What the caller did, not what happened to the run: said in its own words, wherever it surfaces first.
-    if (reason?.code === "THREAD_WAITING") return reason;
+    if (reason !== undefined && CALLERS_FAULT.has(reason.code)) return reason;
     return new HoldfastError(
       "RUN_REFUSED",
       `This run of thread ${JSON.stringify(this.thread)} was refused and neither stores anything nor starts an effect any more. ` +

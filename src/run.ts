@@ -6,20 +6,11 @@ import { type Checkpointer, isCheckpointer } from "./checkpointer.ts";
 import { digestOf } from "./effect-record.ts";
 import { HoldfastError } from "./errors.ts";
 import { placeOf } from "./place.ts";
-
-/** Why a thread does not go on by itself. */
-export interface Wait {
-  /** The interrupt's id. */
-  readonly id: string;
-  /** "settle": an effect's outcome is unknown, see {@link Checkpointer.settle}. "interrupt": a question of the graph. */
-  readonly kind: "settle" | "interrupt";
-  /** The interrupt's value: the question, or a SettleRequest. */
-  readonly value: unknown;
-}
+import type { WaitRecord } from "./wait-record.ts";
 
 /**
- * `finished` nothing is left to do · `waiting` a question is open, or a breakpoint was reached · `parked` an effect's
- * outcome must be settled by a person · `already_done` it was finished before, nothing was run.
+ * `finished` nothing is left to do · `waiting` for an answer, an event or a time, or at a breakpoint · `parked` an
+ * effect's outcome must be settled by a person · `already_done` it was finished before, nothing was run.
  */
 export type RunStatus = "finished" | "waiting" | "parked" | "already_done";
 
@@ -27,12 +18,13 @@ export interface RunResult<Values = Record<string, unknown>> {
   readonly status: RunStatus;
   /** The thread's state values. */
   readonly values: Values;
-  readonly waits: readonly Wait[];
+  /** What it waits for, oldest first; `id` is that of the interrupt. */
+  readonly waits: readonly WaitRecord[];
 }
 
 interface Snapshot {
   readonly values: unknown;
-  readonly tasks: readonly { readonly interrupts: readonly { readonly id?: string; readonly value?: unknown }[] }[];
+  readonly tasks: readonly unknown[];
   readonly config: RunnableConfig;
   readonly metadata?: unknown;
 }
@@ -103,8 +95,12 @@ export async function run<Values = Record<string, unknown>>(
   }
   if (exists) await saver.journal?.resumed(thread, checkpointOf(before));
   const given = exists && !fresh && !command ? null : input;
-  const result = await app.invoke(given as never, config as never);
-  return conclude<Values>(app, saver, thread, where, result);
+  await app.invoke(given as never, config as never);
+  // What was answered or came due meanwhile lets the thread go on at once.
+  while ((await saver.waits({ thread, status: ["answered"], limit: 1 })).length > 0) {
+    await app.invoke(null as never, config as never);
+  }
+  return conclude<Values>(app, saver, thread, where);
 }
 
 async function conclude<Values>(
@@ -112,11 +108,10 @@ async function conclude<Values>(
   saver: Checkpointer,
   thread: string,
   where: RunnableConfig,
-  result: unknown,
 ): Promise<RunResult<Values>> {
   const after = (await app.getState(where)) as Snapshot;
   const values = after.values as Values;
-  const waits = waitsOf(after, result);
+  const waits = await saver.waits({ thread, status: ["open"] });
   if (after.tasks.length === 0 && waits.length === 0) {
     await saver.journal?.finished(thread, checkpointOf(after));
     return { status: "finished", values, waits };
@@ -124,19 +119,6 @@ async function conclude<Values>(
   for (const wait of waits) await saver.journal?.question(thread, wait);
   const parked = waits.some((wait) => wait.kind === "settle");
   return { status: parked ? "parked" : "waiting", values, waits };
-}
-
-/** Questions of all tasks; those of error handlers stand only in what `invoke` returned. */
-function waitsOf(state: Snapshot, result: unknown): Wait[] {
-  const waits = new Map<string, Wait>();
-  const returned = (result as { __interrupt__?: unknown } | null | undefined)?.__interrupt__;
-  const interrupts = [...state.tasks.flatMap((task) => task.interrupts), ...(Array.isArray(returned) ? returned : [])];
-  for (const { id = "", value } of interrupts as { id?: string; value?: unknown }[]) {
-    const settle =
-      typeof value === "object" && value !== null && (value as { type?: unknown }).type === "settle" && "key" in value;
-    if (!waits.has(id)) waits.set(id, { id, kind: settle ? "settle" : "interrupt", value });
-  }
-  return [...waits.values()];
 }
 
 const checkpointOf = (state: Snapshot): string => String(state.config.configurable?.["checkpoint_id"] ?? "");

@@ -9,7 +9,7 @@ import { readInterrupt } from "./dialects.ts";
 import { digestOf } from "./effect-record.ts";
 import { HoldfastError } from "./errors.ts";
 import { channels } from "./events.ts";
-import { type GraphConfig, NULL_TASK_ID } from "./langgraph.ts";
+import { type GraphConfig, INTERRUPT, isInterruptId, NULL_TASK_ID, RESUME, TASK_ERROR, wentOn } from "./langgraph.ts";
 import type { WaitRow } from "./model.ts";
 import type { Place } from "./place.ts";
 import { type Answerable, checkAnswer, decisionOfResume } from "./wait-answer.ts";
@@ -24,10 +24,6 @@ export interface Interrupt {
 }
 
 export type Write = readonly [channel: string, value: unknown];
-
-const INTERRUPT = "__interrupt__";
-const RESUME = "__resume__";
-const WAIT_ID = /^[0-9a-f]{32}$/;
 
 export class ThreadWaits {
   readonly #active = new Map<string, WaitRow>();
@@ -51,9 +47,7 @@ export class ThreadWaits {
 
   /** Whether the run that made this checkpoint went on with what it loaded; otherwise it began with an input of its own. */
   resumed(checkpoint: Checkpoint): boolean {
-    // A resume marks every channel of what it loaded as seen by interrupts; an input does not.
-    const seen: ChannelVersions = checkpoint.versions_seen["__interrupt__"] ?? {};
-    return Object.entries(this.#loadedVersions).every(([channel, version]) => seen[channel] === version);
+    return wentOn(checkpoint, this.#loadedVersions);
   }
 
   get active(): readonly WaitRow[] {
@@ -83,7 +77,7 @@ export class ThreadWaits {
    * The part of a resume that decides waits. What it decides is stored as a decision at once, and never as an answer that
    * a later question could find.
    *
-   * @throws AMBIGUOUS_ANSWER, INVALID_ANSWER, WAIT_CONFLICT
+   * @throws AMBIGUOUS_ANSWER, INVALID_ANSWER, ALREADY_ANSWERED
    */
   resume(
     ledger: WaitLedger,
@@ -100,10 +94,10 @@ export class ThreadWaits {
     if (task === NULL_TASK_ID) {
       const rest = writes.filter(([channel]) => channel !== RESUME);
       // In a subgraph this is the outermost graph's resume once more.
-      const row = place.ns === "" ? this.#onlyOpen() : undefined;
+      const row = place.ns === "" ? this.#onlyAskable() : undefined;
       return { ops: row === undefined ? [] : this.#answer(ledger, config, row, value, era), writes: rest };
     }
-    const row = WAIT_ID.test(task) ? this.#active.get(task) : undefined;
+    const row = isInterruptId(task) ? this.#active.get(task) : undefined;
     if (row === undefined || resumes.length !== writes.length) return { ops: [], writes };
     const answer = Array.isArray(value) ? value.at(-1) : value;
     return { ops: this.#answer(ledger, config, row, answer, era), writes: [] };
@@ -130,7 +124,7 @@ export class ThreadWaits {
   /** A task's result: the decisions it used are consumed; questions it went on without are superseded. */
   finish(place: Place, era: number, task: string, writes: readonly Write[]): Op[] {
     if (this.#active.size === 0) return [];
-    const stopped = writes.some(([channel]) => channel === INTERRUPT || channel === "__error__");
+    const stopped = writes.some(([channel]) => channel === INTERRUPT || channel === TASK_ERROR);
     const ops: Op[] = [];
     for (const row of this.#active.values()) {
       if (row.task !== task || row.ns !== place.ns) continue;
@@ -170,11 +164,11 @@ export class ThreadWaits {
     return { kind: "endWait", thread: row.thread, era, id: row.id };
   }
 
-  /** Which question a resume without a name answers. */
-  #onlyOpen(): WaitRow | undefined {
+  /** Which question a resume without a name answers; undefined where the thread stands at a breakpoint. */
+  #onlyAskable(): WaitRow | undefined {
     const open = this.active.filter(({ status }) => status === "open");
     const askable = open.filter(({ kind }) => kind === "question" || kind === "interrupt");
-    if (askable.length <= 1) return askable[0] ?? open[0];
+    if (askable.length <= 1) return askable[0] ?? open[0] ?? this.active[0];
     throw new HoldfastError(
       "AMBIGUOUS_ANSWER",
       `${askable.length} questions are open: ${askable.map(({ id, name }) => `${name} (${id})`).join(", ")}. ` +
@@ -184,7 +178,8 @@ export class ThreadWaits {
   }
 
   #answer(ledger: WaitLedger, config: GraphConfig, row: WaitRow, value: unknown, era: number): Op[] {
-    if (row.status !== "open") return [];
+    // LangGraph would hand a second answer to the next question of the task.
+    if (row.status !== "open") throw answeredBefore(row);
     const { allow, schema } = parseWait(ledger.serde, row);
     const wait: Answerable = { id: row.id, name: row.name, kind: row.kind, allow, schema };
     const decision = checkAnswer(wait, decisionOfResume(wait, value));
@@ -278,6 +273,15 @@ const ownsContent = ({ kind }: WaitRow): boolean => kind !== "interrupt" && kind
 function isSettle(value: unknown): value is { readonly effect: string } {
   if (typeof value !== "object" || value === null) return false;
   return (value as { type?: unknown }).type === "settle" && typeof (value as { effect?: unknown }).effect === "string";
+}
+
+function answeredBefore(row: WaitRow): HoldfastError {
+  return new HoldfastError(
+    "ALREADY_ANSWERED",
+    `Wait ${row.id} (${row.name}) of thread ${JSON.stringify(row.thread)} has been answered, and the thread has not gone on since. ` +
+      "Go on with app.invoke(null, config).",
+    { details: { id: row.id, thread: row.thread, status: row.status } },
+  );
 }
 
 function late(row: WaitRow): HoldfastError {

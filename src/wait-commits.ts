@@ -2,25 +2,43 @@
 
 import type { Checkpoint } from "@langchain/langgraph-checkpoint";
 import type { Op } from "./backend.ts";
-import { HoldfastError } from "./errors.ts";
+import { HoldfastError, isHoldfastError } from "./errors.ts";
 import { durabilityOf, type GraphConfig } from "./langgraph.ts";
 import type { Place } from "./place.ts";
 import type { RunThread } from "./run-state.ts";
 import { threadWaiting, type Write } from "./thread-waits.ts";
 import type { WaitLedger } from "./wait-ledger.ts";
 
-/** Of a task's writes; and those of them that are to be stored. @throws AMBIGUOUS_ANSWER, INVALID_ANSWER */
+/** Of a task's writes; and those of them that are to be stored. @throws AMBIGUOUS_ANSWER, INVALID_ANSWER, ALREADY_ANSWERED */
 export function waitsOfWrites(
   ledger: WaitLedger,
-  { waits, era }: RunThread,
+  thread: RunThread,
   config: GraphConfig,
   place: Place,
   task: string,
   given: readonly Write[],
 ): { readonly ops: readonly Op[]; readonly writes: readonly Write[] } {
-  const { ops, writes } = waits.resume(ledger, config, place, era, task, given);
+  const { waits, era } = thread;
+  const { ops, writes } = resumed(ledger, thread, config, place, task, given);
   ops.push(...waits.finish(place, era, task, writes), ...waits.pause(ledger, config, place, era, task, writes));
   return { ops, writes };
+}
+
+/** A resume that is refused refuses its run: LangGraph already holds the answer, and would give it to a later question. */
+function resumed(
+  ledger: WaitLedger,
+  thread: RunThread,
+  config: GraphConfig,
+  place: Place,
+  task: string,
+  given: readonly Write[],
+): ReturnType<RunThread["waits"]["resume"]> {
+  try {
+    return thread.waits.resume(ledger, config, place, thread.era, task, given);
+  } catch (error) {
+    if (isHoldfastError(error)) thread.refuse(error);
+    throw error;
+  }
 }
 
 /** Of a new checkpoint, which ends the superstep before it. @throws THREAD_WAITING */

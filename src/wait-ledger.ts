@@ -15,6 +15,7 @@ import type { Backend, Op, WaitQuery } from "./backend.ts";
 import type { CommitQueue } from "./commit-queue.ts";
 import { resumeValue } from "./dialects.ts";
 import { HoldfastError, isHoldfastError } from "./errors.ts";
+import { RESUME } from "./langgraph.ts";
 import type { WaitRow } from "./model.ts";
 import type { Serde } from "./serde.ts";
 import { BlobCollector } from "./values.ts";
@@ -72,7 +73,6 @@ export interface Verdict {
   readonly via?: string | undefined;
 }
 
-const RESUME = "__resume__";
 const STATUS_AFTER = { supersede: "superseded", reopen: "open" } as const;
 
 export class WaitLedger {

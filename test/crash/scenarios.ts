@@ -44,6 +44,11 @@ export const scenarios: readonly Scenario[] = [
     program: "interrupt",
     counts: once("draft", "quote", "booking at 42", "parcel"),
   },
+  {
+    name: "approvals, a deadline, a timer and an event",
+    program: "approval",
+    counts: once("draft", "pay approve", "ship to Oslo", "decided by deadline", "rested", "received 42"),
+  },
   { name: "effects settled by an operator", program: "settle", counts: once("letter", "telegram", "fax") },
   {
     name: "a retry policy and an error handler",

@@ -4,8 +4,8 @@
  */
 
 import { join } from "node:path";
-import { Command, type StateSnapshot } from "@langchain/langgraph";
-import { type Checkpointer, type RunnableGraph, run } from "holdfast";
+import { Command } from "@langchain/langgraph";
+import { type Checkpointer, type CheckpointerOptions, type RunnableGraph, run } from "holdfast";
 import { counted, faultPoint, reportResult, START_AGAIN, stateDirectory } from "holdfast/testing";
 import { receipt } from "./world.ts";
 
@@ -21,14 +21,14 @@ export interface Play {
   readonly config?: Readonly<Record<string, unknown>>;
 }
 
-export async function open(): Promise<Checkpointer> {
+export async function open(options: CheckpointerOptions = {}): Promise<Checkpointer> {
   const journal = join(stateDirectory(), "actions.jsonl");
   if (backendName === "jsonl") {
     const { jsonl } = await import("holdfast/checkpointers/jsonl");
-    return jsonl(join(stateDirectory(), "state"), { journal });
+    return jsonl(join(stateDirectory(), "state"), { journal, ...options });
   }
   const { sqlite } = await import("holdfast/checkpointers/sqlite");
-  return sqlite(join(stateDirectory(), "state.db"), { journal });
+  return sqlite(join(stateDirectory(), "state.db"), { journal, ...options });
 }
 
 /** A settle wait's question, as it stands in the thread's state. */
@@ -48,13 +48,10 @@ function isSettle(value: unknown): value is SettleQuestion {
  */
 export async function goOn(checkpointer: Checkpointer, play: Play): Promise<unknown> {
   const config = { configurable: { thread_id: play.thread }, durability, ...play.config };
-  const state = (await play.app.getState(config)) as StateSnapshot;
   const resume: Record<string, unknown> = {};
-  for (const task of state.tasks) {
-    for (const { id, value } of task.interrupts) {
-      if (isSettle(value)) await settle(checkpointer, value);
-      else if (id !== undefined && play.answers !== undefined) resume[id] = play.answers[String(value)];
-    }
+  for (const { id, value } of await checkpointer.waits({ thread: play.thread, status: ["open"] })) {
+    if (isSettle(value)) await settle(checkpointer, value);
+    else if (play.answers !== undefined) resume[id] = play.answers[String(value)];
   }
   if (Object.keys(resume).length > 0) await play.app.invoke(new Command({ resume }) as never, config as never);
   const result = await run(play.app, play.input, config);
