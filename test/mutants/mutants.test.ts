@@ -8,6 +8,7 @@ import * as state from "../checkpointer/guarantees.ts";
 import { type Guarantee, memorySubject } from "../checkpointer/subject.ts";
 import * as effects from "../effect/guarantees.ts";
 import * as forks from "../time-travel/guarantees.ts";
+import * as waits from "../waits/guarantees.ts";
 import { type Library, type Mutation, mutate } from "./mutate.ts";
 
 interface Mutant {
@@ -199,6 +200,77 @@ const mutants: readonly Mutant[] = [
       change("src/effect-call.ts", "const nothing = isGraphBubbleUp(error as Error) ||", "const nothing = true ||"),
     ],
     caughtBy: effects.unknownIsNotRepeated,
+  },
+  {
+    name: "a wait is changed from whatever revision",
+    mutations: [
+      change(
+        "src/backend.ts",
+        "return undefined;\n  const found = stored === undefined",
+        "return undefined;\n  return undefined;\n  const found = stored === undefined",
+      ),
+      change("src/backend.ts", "if (op.row.seq === (last ?? 0) + 1) return undefined;", "return undefined;"),
+    ],
+    caughtBy: waits.firstDecisionStands,
+  },
+  {
+    name: "an answer is taken for another content",
+    mutations: [
+      change(
+        "src/wait-call.ts",
+        'if (row.status === "answered" || row.status === "consumed") throw await this.#contentChanged(row);',
+        "",
+      ),
+    ],
+    caughtBy: waits.answerBelongsToContent,
+  },
+  {
+    name: "a resume without a name is stored as it is",
+    mutations: [
+      change(
+        "src/thread-waits.ts",
+        "return { ops: row === undefined ? [] : this.#answer(ledger, config, row, value, era), writes: rest };",
+        "return { ops: [], writes };",
+      ),
+    ],
+    caughtBy: waits.resumeIsNotKept,
+  },
+  {
+    name: "a used decision stays answered",
+    mutations: [change("src/thread-waits.ts", "if (!used && stopped) continue;", "if (used || stopped) continue;")],
+    caughtBy: waits.usedDecisionIsConsumed,
+  },
+  {
+    name: "new input supersedes without being told to",
+    mutations: [change("src/wait-commits.ts", '["on_paused"] ?? "refuse"', '["on_paused"] ?? "supersede"')],
+    caughtBy: waits.newInputIsRefused,
+  },
+  {
+    name: "a late answer is recorded",
+    mutations: [
+      change(
+        "src/wait-ledger.ts",
+        "if (await this.#tried(() => this.decideDue(row))) continue;\n      const { via",
+        "const { via",
+      ),
+    ],
+    caughtBy: waits.lateAnswerLoses,
+  },
+  {
+    name: "a decision's hash is not of its text",
+    mutations: [
+      change(
+        "src/wait-record.ts",
+        "JSON.stringify([before, row.thread, row.seq, row.wait, row.body])",
+        "JSON.stringify([before, row.thread, row.seq, row.wait])",
+      ),
+    ],
+    caughtBy: waits.changedDecisionIsFound,
+  },
+  {
+    name: "a question is shown before it is stored",
+    mutations: [change("src/wait-call.ts", "await saver.waitLedger.commit([", "void saver.waitLedger.commit([")],
+    caughtBy: waits.waitStoredBeforePause,
   },
   {
     name: "special writes do not replace",
