@@ -37,6 +37,7 @@ import { HoldfastError } from "./errors.ts";
 import { Journal } from "./journal.ts";
 import { KnownState } from "./known-state.ts";
 import { durabilityOf, enclosingScratchpad, type GraphConfig, resumeStrictly, watchRetries } from "./langgraph.ts";
+import { warnUntestedLangGraph } from "./langgraph-version.ts";
 import { type Place, placeOf } from "./place.ts";
 import { RUN_KEY, RunState, RunThread } from "./run-state.ts";
 import { Serde, type ValueType } from "./serde.ts";
@@ -75,6 +76,7 @@ export class Checkpointer extends BaseCheckpointSaver {
 
   constructor(backend: Backend, options: CheckpointerOptions = {}) {
     super();
+    warnUntestedLangGraph();
     this.backend = backend;
     const serde = new Serde({
       ...(options.types === undefined ? {} : { types: options.types }),

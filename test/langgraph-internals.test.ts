@@ -7,12 +7,23 @@ import { AIMessage } from "@langchain/core/messages";
 import { RunnableLambda } from "@langchain/core/runnables";
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
 import { tool } from "@langchain/core/tools";
-import { entrypoint, MemorySaver, MessagesAnnotation, START, StateGraph, task } from "@langchain/langgraph";
+import {
+  Command,
+  entrypoint,
+  interrupt,
+  MemorySaver,
+  MessagesAnnotation,
+  START,
+  StateGraph,
+  task,
+} from "@langchain/langgraph";
+import type { Checkpoint } from "@langchain/langgraph-checkpoint";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { State } from "./checkpointer/shapes.ts";
 import { at, errorOf } from "./checkpointer/subject.ts";
+import { resumeStrictly, wentOn } from "../src/langgraph.ts";
 
 interface Seen {
   readonly control?: unknown;
@@ -225,4 +236,89 @@ test("in async durability no put of a graph is called after one that failed", as
     .compile({ checkpointer: new Failing() });
   expect((await errorOf(app.invoke({ n: 1 }, at("t", { durability: "async" }))))?.message).toContain("put failed");
   expect(puts).toBe(1);
+});
+
+/** Two nodes that ask beside each other, and one after them. */
+function asking(saver: MemorySaver) {
+  return new StateGraph(State)
+    .addNode("a", () => ({ log: [`a ${String(interrupt("a?"))}`] }))
+    .addNode("b", () => ({ log: [`b ${String(interrupt("b?"))}`] }))
+    .addNode("end", () => ({}))
+    .addEdge(START, "a")
+    .addEdge(START, "b")
+    .addEdge(["a", "b"], "end")
+    .compile({ checkpointer: saver });
+}
+
+test("a resume is strict where the run's getTuple says so: without a name it is refused while several questions are open", async () => {
+  class Strict extends MemorySaver {
+    override async getTuple(config: Parameters<MemorySaver["getTuple"]>[0]) {
+      if ((config as Seen as { control?: unknown }).control !== undefined) resumeStrictly(config as never);
+      return super.getTuple(config);
+    }
+  }
+  const app = asking(new Strict());
+  await app.invoke({ n: 1 }, at("t"));
+  const error = await errorOf(app.invoke(new Command({ resume: "yes" }), at("t")));
+  expect(error).toMatchObject({ name: "UnknownInterruptError", reason: "ambiguous" });
+});
+
+test("a resume is a write of the null task, repeated by subgraphs; one with names stands under the names' ids", async () => {
+  const writes: { readonly ns: unknown; readonly task: string; readonly channels: readonly string[] }[] = [];
+  class Watching extends MemorySaver {
+    override async putWrites(...args: Parameters<MemorySaver["putWrites"]>) {
+      const [config, list, taskId] = args;
+      writes.push({
+        ns: config.configurable?.["checkpoint_ns"],
+        task: taskId,
+        channels: list.map(([channel]) => channel),
+      });
+      return super.putWrites(...args);
+    }
+  }
+  const inner = new StateGraph(State)
+    .addNode("a", () => ({ log: [`${String(interrupt("one?"))} ${String(interrupt("two?"))}`] }))
+    .addEdge(START, "a")
+    .compile();
+  const app = new StateGraph(State)
+    .addNode("sub", inner)
+    .addEdge(START, "sub")
+    .compile({ checkpointer: new Watching() });
+  await app.invoke({ n: 1 }, at("t"));
+  writes.length = 0;
+  await app.invoke(new Command({ resume: "yes" }), at("t"));
+  const nulls = writes.filter(({ task: id }) => id === "00000000-0000-0000-0000-000000000000");
+  expect(nulls.map(({ ns, channels }) => [ns === "", channels])).toEqual([
+    [true, ["__resume__"]],
+    [false, ["__resume__"]],
+  ]);
+  const state = await app.getState(at("t"));
+  const id = state.tasks[0]?.interrupts[0]?.id as string;
+  writes.length = 0;
+  await app.invoke(new Command({ resume: { [id]: "no" } }), at("t"));
+  expect(writes[0]).toEqual({ ns: "", task: id, channels: ["__resume__"] });
+});
+
+test("a run that goes on marks what it loaded as seen by interrupts, one that begins with an input does not", async () => {
+  for (const durability of ["sync", "exit"] as const) {
+    for (const resumes of [true, false]) {
+      const puts: Checkpoint[] = [];
+      class Watching extends MemorySaver {
+        override async put(...args: Parameters<MemorySaver["put"]>) {
+          puts.push(args[1]);
+          return super.put(...args);
+        }
+      }
+      const saver = new Watching();
+      const app = asking(saver);
+      await app.invoke({ n: 1 }, at("t"));
+      const loaded = (await saver.getTuple(at("t")))?.checkpoint.channel_versions ?? {};
+      const ids = (await app.getState(at("t"))).tasks.flatMap(({ interrupts }) => interrupts.map(({ id }) => id));
+      puts.length = 0;
+      const input = resumes ? new Command({ resume: Object.fromEntries(ids.map((id) => [id, "yes"])) }) : { n: 2 };
+      await app.invoke(input as never, at("t", { durability }));
+      expect(puts.length).toBeGreaterThan(0);
+      for (const checkpoint of puts) expect(wentOn(checkpoint, loaded)).toBe(resumes);
+    }
+  }
 });
