@@ -50,6 +50,20 @@ export interface DraftState {
   readonly tasks: readonly { readonly id: string; readonly name: string; readonly path?: readonly unknown[] }[];
 }
 
+/** LangGraph passes over keys that no channel has: an edit with a slip of the pen would change nothing. */
+function checkChannels({ channels }: ForkableGraph, values: unknown): void {
+  if (typeof values !== "object" || values === null || Object.getPrototypeOf(values) !== Object.prototype) return;
+  const own = Object.keys(channels).filter((name) => !/^(__|branch:|join:)/.test(name));
+  // The functional API, and graphs with one value, have no channels of the user.
+  const unknown = own.length === 0 ? [] : Object.keys(values).filter((key) => !Object.hasOwn(channels, key));
+  if (unknown.length === 0) return;
+  throw new HoldfastError(
+    "INVALID_ARGUMENT",
+    `The state has no channel ${unknown.map((key) => JSON.stringify(key)).join(", ")}; it has ${own.join(", ")}. Nothing was written.`,
+    { details: { unknown, channels: own } },
+  );
+}
+
 /** Reads from the store and keeps what is put; nothing is written. */
 export class DraftSaver extends BaseCheckpointSaver {
   readonly #saver: Checkpointer;
@@ -75,6 +89,7 @@ export class DraftSaver extends BaseCheckpointSaver {
     this.#deltas = deltaChannelsOf(graph.channels);
     this.#last = undefined;
     const { values, asNode } = edit;
+    checkChannels(graph, values);
     try {
       await graph.updateState(this.#lent(config) as never, (values ?? null) as never, asNode as never);
     } catch (cause) {

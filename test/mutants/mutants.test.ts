@@ -195,6 +195,39 @@ const mutants: readonly Mutant[] = [
     caughtBy: forks.ownLineageIsNotLeft,
   },
   {
+    name: "a new thread takes no effects along",
+    mutations: [change("src/fork-effects.ts", "for (const { row } of unclaimed) {", "for (const { row } of []) {")],
+    caughtBy: forks.newThreadTakesAlong,
+  },
+  {
+    name: "a new thread refers to the values of the old one",
+    mutations: [
+      change("src/fork-commit.ts", "thread === source ? await known.fetchForms", "true ? await known.fetchForms"),
+      change(
+        "src/fork-commit.ts",
+        "known.fetchForms(thread, from.ns, from.id)",
+        "known.fetchForms(source, from.ns, from.id)",
+      ),
+    ],
+    caughtBy: forks.newThreadTakesAlong,
+  },
+  {
+    name: "a fork that simulates looks only at what was left behind",
+    mutations: [
+      change(
+        "src/effect-elsewhere.ts",
+        "await unclaimed(call, branched, decisions), everything);",
+        "await unclaimed(call, branched, decisions), false);",
+      ),
+    ],
+    caughtBy: forks.simulatingForkRunsNothing,
+  },
+  {
+    name: "the questions of the head that is left stay open",
+    mutations: [change("src/fork-commit.ts", "ops.push(...(await supersededWaits(saver, plan)));", "")],
+    caughtBy: forks.forkIsOneStep,
+  },
+  {
     name: "an error counts as if nothing had happened",
     mutations: [
       change("src/effect-call.ts", "const nothing = isGraphBubbleUp(error as Error) ||", "const nothing = true ||"),

@@ -231,6 +231,78 @@ export const ownLineageIsNotLeft: Guarantee = {
   },
 };
 
+export const newThreadTakesAlong: Guarantee = {
+  name: "a fork into a new thread takes along what it leaves behind: nothing is charged again there when the old thread is gone",
+  check: async ({ open, library }) => {
+    const saver = await open();
+    const { app, bodies, before } = shop(library, saver);
+    const large = "large ".repeat(500);
+    await app.invoke({ n: 100, log: [large] }, at("t"));
+    const place = String((await before("charge")).configurable?.["checkpoint_id"]);
+    const { config } = await library.timeTravel(app).fork("t", place, { to: "u" });
+    await saver.deleteThread("t");
+    expect((await app.invoke(null, config)).log.slice(0, 3)).toEqual([large, "quoted", "receipt 1 of 100"]);
+    expect(bodies).toEqual([100]);
+  },
+};
+
+export const simulatingForkRunsNothing: Guarantee = {
+  name: "a fork that simulates runs no effect, also one of which nothing was left behind",
+  check: async ({ open, library }) => {
+    const saver = await open();
+    const bodies: string[] = [];
+    const make = (name: string) =>
+      library.effect(name, {
+        input: z.number(),
+        run: (n) => String(bodies.push(`${name} ${n}`)),
+        simulate: (n) => `made up for ${n}`,
+      });
+    const [charge, refund] = [make("charge"), make("refund")];
+    const app = chain(saver, {
+      charge: async ({ n }) => ({ log: [await charge(n)] }),
+      refund: async ({ n }) => (n === 7 ? { log: [await refund(n)] } : {}),
+    });
+    await app.invoke({ n: 100 }, at("t"));
+    const travel = library.timeTravel(app);
+    let place = "";
+    for await (const { next, checkpoint } of travel.history("t")) if (next[0] === "charge") place = checkpoint;
+    const { config } = await travel.fork("t", place, { effects: "simulate", values: { n: 7 } });
+    expect((await app.invoke(null, config)).log).toEqual(["made up for 7", "made up for 7"]);
+    await app.invoke({ n: 8 }, config);
+    expect(bodies).toEqual(["charge 100"]);
+  },
+};
+
+export const forkIsOneStep: Guarantee = {
+  name: "a fork adds one checkpoint, becomes the head, runs nothing, and closes what the old head waited for",
+  check: async ({ open, library }) => {
+    const saver = await open();
+    const seen: string[] = [];
+    const app = chain(saver, {
+      a: () => {
+        seen.push("a");
+        return {};
+      },
+      q: async () => ({ log: [String((await library.ask("Go on?")).decision)] }),
+    });
+    await app.invoke({ n: 1 }, at("t"));
+    const count = async () => {
+      let checkpoints = 0;
+      for await (const _ of saver.backend.checkpoints({ thread: "t" })) checkpoints += 1;
+      return checkpoints;
+    };
+    const [before, travel] = [await count(), library.timeTravel(app)];
+    const head = String((await app.getState(at("t"))).config.configurable?.["checkpoint_id"]);
+    const forked = await travel.fork("t", head, { values: { n: 2 }, asNode: "a" });
+    expect(await count()).toBe(before + 1);
+    expect((await saver.backend.load("t", "", undefined)).head).toBe(forked.checkpoint);
+    expect(await openWaits(saver)).toEqual([]);
+    expect(seen).toEqual(["a"]);
+    await app.invoke(null, forked.config);
+    expect([seen, (await openWaits(saver)).length]).toEqual([["a"], 1]);
+  },
+};
+
 export const forkGuarantees: readonly Guarantee[] = [
   outcomeIsReused,
   otherInputAsks,
@@ -240,4 +312,7 @@ export const forkGuarantees: readonly Guarantee[] = [
   replaysChargeOnce,
   oneOutcomeOneCall,
   ownLineageIsNotLeft,
+  newThreadTakesAlong,
+  simulatingForkRunsNothing,
+  forkIsOneStep,
 ];
