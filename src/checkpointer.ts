@@ -41,6 +41,7 @@ import { warnUntestedLangGraph } from "./langgraph-version.ts";
 import { type Place, placeOf } from "./place.ts";
 import { RUN_KEY, RunState, RunThread } from "./run-state.ts";
 import { Serde, type ValueType } from "./serde.ts";
+import { originOf, withOrigin } from "./thread-origin.ts";
 import type { Write } from "./thread-waits.ts";
 import { type AnswerOptions, type AnswerResult, type BrokenDecision, WaitLedger } from "./wait-ledger.ts";
 import { CHAIN_START, type Decision, type WaitRecord } from "./wait-record.ts";
@@ -118,6 +119,7 @@ export class Checkpointer extends BaseCheckpointSaver {
       const end = loaded.waits.length === 0 ? CHAIN_START : await this.waitLedger.chainEnd(place.thread);
       thread.waits.load(loaded.waits, end, read.tuple.checkpoint.channel_versions);
       thread.effectsPolicy = policyOf(read.tuple);
+      thread.origin = originOf(read.tuple);
     }
     if (!inRun) return read.tuple;
     this.#known.loaded(place.thread, place.ns, loaded.checkpoint.id, read);
@@ -140,7 +142,8 @@ export class Checkpointer extends BaseCheckpointSaver {
       this.#assertOpen();
       const place = placeOf(config);
       const thread = this.#threadOf(config as GraphConfig, place);
-      return this.#writer.put(config, place, thread, checkpoint, metadata, newVersions);
+      const known = place.ns === "" ? withOrigin(metadata, config, thread?.origin ?? {}) : metadata;
+      return this.#writer.put(config, place, thread, checkpoint, known, newVersions);
     } catch (error) {
       return this.#writer.putFailed(config, error);
     }

@@ -11,6 +11,7 @@
 import type { OnFork } from "./effect.ts";
 import { type ErrorCode, HoldfastError } from "./errors.ts";
 import type { Durability } from "./langgraph.ts";
+import type { ThreadOrigin } from "./thread-origin.ts";
 import { ThreadWaits } from "./thread-waits.ts";
 
 /** Where a run is found in `configurable`; a symbol, so that it reaches no HTTP body, trace or stored config. */
@@ -51,6 +52,8 @@ export class RunThread {
   readonly waits = new ThreadWaits();
   /** What this branch's fork says about effects that were left behind; carried on by every later checkpoint. */
   effectsPolicy: OnFork | undefined;
+  /** Graph and owner, as the loaded checkpoint says; carried on by every later one. */
+  origin: ThreadOrigin = {};
 
   readonly #early = new Map<string, () => void>();
   readonly #headAtLoad = new Map<string | null, string | null>();

@@ -1,0 +1,34 @@
+/**
+ * Which graph a thread belongs to, and whose it is: `configurable.graph_id` and `configurable.owner` of its runs, kept in
+ * the metadata of the root namespace's checkpoints and carried on by every later one, also by `updateState`. So a thread
+ * without a single wait can be told apart from another owner's as well.
+ */
+
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { CheckpointMetadata, CheckpointTuple } from "@langchain/langgraph-checkpoint";
+
+export interface ThreadOrigin {
+  readonly graph_id?: string;
+  readonly owner?: string;
+}
+
+/** What a checkpoint says about its thread. */
+export function originOf(tuple: Pick<CheckpointTuple, "metadata"> | undefined): ThreadOrigin {
+  return pick((tuple?.metadata ?? {}) as Readonly<Record<string, unknown>>);
+}
+
+/** The metadata with the thread's origin: what the run's config says, else what the thread said before. */
+export function withOrigin(
+  metadata: CheckpointMetadata,
+  config: RunnableConfig,
+  before: ThreadOrigin,
+): CheckpointMetadata {
+  return { ...metadata, ...before, ...pick(config.configurable ?? {}) };
+}
+
+function pick({ graph_id, owner }: Readonly<Record<string, unknown>>): ThreadOrigin {
+  return {
+    ...(typeof graph_id === "string" ? { graph_id } : {}),
+    ...(typeof owner === "string" ? { owner } : {}),
+  };
+}
