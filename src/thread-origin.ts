@@ -17,16 +17,21 @@ export function originOf(tuple: Pick<CheckpointTuple, "metadata"> | undefined): 
   return pick((tuple?.metadata ?? {}) as Readonly<Record<string, unknown>>);
 }
 
+/** What a run's config says about its thread. */
+export function originOfRun(config: { readonly configurable?: Readonly<Record<PropertyKey, unknown>> }): ThreadOrigin {
+  return pick(config.configurable ?? {});
+}
+
 /** The metadata with the thread's origin: what the run's config says, else what the thread said before. */
 export function withOrigin(
   metadata: CheckpointMetadata,
   config: RunnableConfig,
   before: ThreadOrigin,
 ): CheckpointMetadata {
-  return { ...metadata, ...before, ...pick(config.configurable ?? {}) };
+  return { ...metadata, ...before, ...originOfRun(config) };
 }
 
-function pick({ graph_id, owner }: Readonly<Record<string, unknown>>): ThreadOrigin {
+function pick({ graph_id, owner }: Readonly<Record<PropertyKey, unknown>>): ThreadOrigin {
   return {
     ...(typeof graph_id === "string" ? { graph_id } : {}),
     ...(typeof owner === "string" ? { owner } : {}),

@@ -12,6 +12,7 @@ import { channels } from "./events.ts";
 import { type GraphConfig, INTERRUPT, isInterruptId, NULL_TASK_ID, RESUME, TASK_ERROR, wentOn } from "./langgraph.ts";
 import type { WaitRow } from "./model.ts";
 import type { Place } from "./place.ts";
+import { originOfRun, type ThreadOrigin } from "./thread-origin.ts";
 import { type Answerable, checkAnswer, decisionOfResume } from "./wait-answer.ts";
 import type { WaitLedger } from "./wait-ledger.ts";
 import { CHAIN_START, type ChainEnd, parseWait, waitBody } from "./wait-record.ts";
@@ -104,19 +105,11 @@ export class ThreadWaits {
   }
 
   /** The pauses of a task: those that are not there yet are opened. */
-  pause(
-    ledger: WaitLedger,
-    config: GraphConfig,
-    place: Place,
-    era: number,
-    task: string,
-    writes: readonly Write[],
-  ): Op[] {
+  pause(ledger: WaitLedger, at: WaitPlace, writes: readonly Write[]): Op[] {
     const ops: Op[] = [];
     for (const [channel, value] of writes) {
       if (channel !== INTERRUPT || !Array.isArray(value)) continue;
-      for (const interrupt of value as Interrupt[])
-        ops.push(...this.#open(ledger, config, place, era, task, interrupt));
+      for (const interrupt of value as Interrupt[]) ops.push(...this.#open(ledger, at, interrupt));
     }
     return ops;
   }
@@ -191,7 +184,7 @@ export class ThreadWaits {
     return decided.ops;
   }
 
-  #open(ledger: WaitLedger, config: GraphConfig, place: Place, era: number, task: string, interrupt: Interrupt): Op[] {
+  #open(ledger: WaitLedger, at: WaitPlace, interrupt: Interrupt): Op[] {
     const { id, value, response_schema } = interrupt;
     const known = id === undefined ? undefined : this.#active.get(id);
     if (id === undefined || (known !== undefined && (known.status !== "open" || ownsContent(known)))) return [];
@@ -203,7 +196,7 @@ export class ThreadWaits {
     const asked = settle ? { name: value.effect, allow: [] } : readInterrupt(value, response_schema);
     const details = "details" in asked ? asked.details : undefined;
     const row: WaitRow = {
-      ...(known ?? newWait(config, place, id, task, ledger.now())),
+      ...(known ?? newWait(at, id, ledger.now())),
       kind: settle ? "settle" : "interrupt",
       name: asked.name,
       digest,
@@ -220,19 +213,26 @@ export class ThreadWaits {
       ),
     };
     this.set(row);
-    return [
-      ...blobs.ops(place.thread, era),
-      { kind: "wait", thread: place.thread, era, row, expect: known?.rev ?? null },
-    ];
+    const { thread } = at.place;
+    return [...blobs.ops(thread, at.era), { kind: "wait", thread, era: at.era, row, expect: known?.rev ?? null }];
   }
+}
+
+/** Where a wait is opened. */
+export interface WaitPlace {
+  readonly config: GraphConfig;
+  /** What the thread's checkpoints say of its graph and owner, where the run's config says nothing. */
+  readonly origin: ThreadOrigin;
+  readonly place: Place;
+  readonly era: number;
+  readonly task: string;
 }
 
 type NewWait = Omit<WaitRow, "kind" | "name" | "digest" | "rev" | "body">;
 
-/** The columns of a wait that say where it is. */
-export function newWait(config: GraphConfig, place: Place, id: string, task: string, now: number): NewWait {
-  const { configurable = {}, metadata = {} } = config;
-  const text = (value: unknown) => (value === undefined || value === null ? undefined : String(value));
+/** The columns of a wait that say where it is, and whose. */
+export function newWait({ config, origin, place, task }: WaitPlace, id: string, now: number): NewWait {
+  const { graph_id, owner } = { ...origin, ...originOfRun(config) };
   return {
     id,
     thread: place.thread,
@@ -242,9 +242,9 @@ export function newWait(config: GraphConfig, place: Place, id: string, task: str
     status: "open",
     openedAt: now,
     due: undefined,
-    graph: text(configurable["graph_id"] ?? metadata["graph_id"]),
+    graph: graph_id,
     assignee: undefined,
-    owner: text(configurable["owner"]),
+    owner,
     decision: undefined,
     holder: undefined,
   };

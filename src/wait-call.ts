@@ -6,7 +6,6 @@ import { clip } from "./effect-refusals.ts";
 import { type Attempt, barrier, type Site } from "./effect-site.ts";
 import { HoldfastError, isHoldfastError } from "./errors.ts";
 import type { WaitKind, WaitRow } from "./model.ts";
-import type { Place } from "./place.ts";
 import type { Tree } from "./serde.ts";
 import { newWait } from "./thread-waits.ts";
 import type { WaitLedger } from "./wait-ledger.ts";
@@ -227,9 +226,15 @@ class WaitCall {
         : { [spec.kind === "question" ? "deadline" : "until"]: new Date(deadline).toISOString() }),
       digest: this.#digest,
     };
-    const at: Place = { thread: thread.thread, ns: place.ns, checkpoint: place.checkpoint };
+    const at = {
+      config: place.config,
+      origin: thread.origin,
+      place: { thread: thread.thread, ns: place.ns, checkpoint: place.checkpoint },
+      era: thread.era,
+      task: place.task,
+    };
     const row: WaitRow = {
-      ...newWait(place.config, at, this.#id, place.task, now),
+      ...newWait(at, this.#id, now),
       kind: spec.kind,
       name: spec.name,
       digest: this.#digest,

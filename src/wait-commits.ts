@@ -18,9 +18,12 @@ export function waitsOfWrites(
   task: string,
   given: readonly Write[],
 ): { readonly ops: readonly Op[]; readonly writes: readonly Write[] } {
-  const { waits, era } = thread;
+  const { waits, era, origin } = thread;
   const { ops, writes } = resumed(ledger, thread, config, place, task, given);
-  ops.push(...waits.finish(place, era, task, writes), ...waits.pause(ledger, config, place, era, task, writes));
+  ops.push(
+    ...waits.finish(place, era, task, writes),
+    ...waits.pause(ledger, { config, origin, place, era, task }, writes),
+  );
   return { ops, writes };
 }
 

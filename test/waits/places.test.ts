@@ -325,3 +325,19 @@ test("five hundred runs with two pauses in one node all end, none in silence", a
     expect(tasks).toEqual([]);
   }
 });
+
+test("a question asked by a later run belongs to the owner and the graph of the thread, also where that run names none", async () => {
+  const saver = memory();
+  const app = sequence(saver, {
+    a: async () => ({ log: [(await ask("One?")).decision] }),
+    b: () => ({ log: [String(interrupt("Two?"))] }),
+  });
+  await app.invoke({ log: [] }, { configurable: { thread_id: "t", owner: "ada", graph_id: "order" } });
+  for (let i = 0; i < 2; i += 1) {
+    const [open, ...others] = await openWaits(saver);
+    expect(others).toEqual([]);
+    expect(open).toMatchObject({ owner: "ada", graph: "order" });
+    await saver.answer(open?.id as string, { type: "approve" }, eve);
+    await app.invoke(null, at("t"));
+  }
+});
