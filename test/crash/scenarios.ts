@@ -67,6 +67,11 @@ export const scenarios: readonly Scenario[] = [
     counts: { greeting: 2, "work of the first life": 1, "work of the second life": 1 },
   },
   {
+    name: "a finished order forked in place and into a new thread",
+    program: "fork",
+    counts: once("charge", "label for the office", "label for the harbour"),
+  },
+  {
     name: "two threads in one process",
     program: "two-threads",
     counts: once("left one", "left three", "right one", "right three"),
