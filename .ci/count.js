@@ -26,6 +26,8 @@ const MAY_SKIP = new Set([
       "of two openers that change one head at the same time exactly one wins",
       "of two openers that change one effect at the same time exactly one wins",
       "of two openers that change one list at the same time exactly one wins",
+      "of two openers that change one wait at the same time exactly one wins",
+      "of two openers that change one decision at the same time exactly one wins",
       "an owner is alive for the others until it closes, and its end closes nobody else",
     ].map((name) => `test/backends/jsonl.test.ts: jsonlBackend(directory, ${options}) ${suite} ${name}`),
   ),
