@@ -32,3 +32,15 @@ export async function contentsOf({ backend }: Checkpointer, ...threads: string[]
   expect(rows.length).toBeGreaterThan(0);
   return JSON.stringify(rows);
 }
+
+/** Nodes that note when they run, and log their names. */
+export const logging = (seen: string[], ...names: string[]) =>
+  Object.fromEntries(
+    names.map((name) => [
+      name,
+      () => {
+        seen.push(name);
+        return { log: [name] };
+      },
+    ]),
+  );
