@@ -18,6 +18,7 @@ import { BRANCHED_KEY, EFFECTS_KEY, FORK_KEY, type ForkMark, forkPolicyOf, readM
 import { type ForkLevel, type ForkPlace, findPlace, graphAt, namespaceIn } from "./fork-place.ts";
 import type { OnFork } from "./fork-policy.ts";
 import { Lineage } from "./lineage.ts";
+import { originOf } from "./thread-origin.ts";
 
 export interface ForkRequest extends Edit {
   readonly thread: string;
@@ -114,7 +115,7 @@ async function draftLevels(
         ...made.metadata,
         source,
         parents: { ...parents },
-        ...(ns === "" ? marked : {}),
+        ...(ns === "" ? { ...originOf(level.read.tuple), ...marked } : {}),
       } as CheckpointMetadata,
       from: level,
     });

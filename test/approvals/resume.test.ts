@@ -393,10 +393,9 @@ describe("graphs", () => {
 describe("the service", () => {
   test("start sweeps at once and again; close waits for what runs, and starts nothing more", async () => {
     const { pass, arrived, open: letGo } = gate();
-    const { approvals, checkpointer, graphs, open } = await served(
-      (saver) => ({ payment: payment(saver, ({}) => pass()) }),
-      { options: { intervalMs: 1 } },
-    );
+    const { approvals, checkpointer, graphs, open } = await served((saver) => ({ payment: payment(saver, pass) }), {
+      options: { intervalMs: 1 },
+    });
     approvals.start();
     approvals.start();
     await graphs.payment.invoke({ amount: 1 }, thread("t"));
