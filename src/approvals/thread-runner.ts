@@ -174,8 +174,9 @@ export class ThreadRunner {
     try {
       await run(graph, null, this.#configOf(ref, forced?.config));
     } catch (error) {
+      const outcome = this.#failed(ref, error);
       await release(waitLedger, thread);
-      return this.#failed(ref, error);
+      return outcome;
     }
     const left = await waitLedger.rows({ thread, status: ["answered"] });
     // An answer that a run does not take (it belongs to a checkpoint that was left) is not tried in a loop.

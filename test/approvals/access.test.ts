@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { createServer, request as httpRequest } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { createApprovals } from "holdfast/approvals";
-import { isHoldfastError } from "holdfast";
+import { isHoldfastError, timeTravel, waitFor } from "holdfast";
 import { memory } from "holdfast/checkpointers/memory";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { local, oneNode, payment, served, thread } from "./served.ts";
@@ -182,8 +182,31 @@ describe("with authenticate", () => {
     expect((await get("/threads/of-ada/state", ada)).body).toMatchObject({ next: [] });
   });
 
+  test("what is edited, forked and rolled back still belongs to its owner, and so does what runs after that", async () => {
+    const { approvals, graphs, get, post } = await served((saver) => ({ payment: payment(saver) }), {
+      options: { authenticate: ({ headers }) => ({ user: "u", owner: headers.get("x-owner") ?? undefined }) },
+    });
+    const red = { headers: { "x-owner": "red" } };
+    const blue = { headers: { "x-owner": "blue" } };
+    await post("/threads/t/runs", { assistant_id: "payment", input: { amount: 5 } }, red);
+    await approvals.idle();
+    const seen = async (id: string) => [
+      (await get(`/threads/${id}/state`, red)).status,
+      (await get(`/threads/${id}/state`, blue)).status,
+    ];
+    await graphs.payment.updateState(thread("t"), { log: ["edited"] });
+    expect(await seen("t")).toEqual([200, 404]);
+    await graphs.payment.invoke(null, thread("t"));
+    expect(await seen("t")).toEqual([200, 404]);
+    const first = (await graphs.payment.getState(thread("t"))).parentConfig?.configurable?.["checkpoint_id"];
+    const travel = timeTravel(graphs.payment);
+    await travel.fork("t", first, { to: "branch", values: { amount: 6 } });
+    expect(await seen("branch")).toEqual([200, 404]);
+    await travel.rollbackTo("t", first);
+    expect(await seen("t")).toEqual([200, 404]);
+  });
+
   test("an event of one owner reaches no thread of another", async () => {
-    const { waitFor } = await import("holdfast");
     const { graphs, get, post } = await served((saver) => ({ one: oneNode(saver, () => waitFor("paid")) }), {
       options: { authenticate: ({ headers }) => ({ user: "u", owner: headers.get("x-owner") ?? undefined }) },
     });
