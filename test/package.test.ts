@@ -21,6 +21,7 @@ const SUBPATHS: Readonly<Record<string, string>> = {
   "holdfast/checkpointers/memory": "memory",
   "holdfast/checkpointers/jsonl": "jsonl",
   "holdfast/checkpointers/sqlite": "sqlite",
+  "holdfast/approvals": "createApprovals",
   "holdfast/testing": "crashMatrix",
   "holdfast/graphs": "orderGraph",
 };
@@ -49,6 +50,7 @@ const PROGRAM = `
 const TYPED = `
 import { Annotation, StateGraph } from "@langchain/langgraph";
 import { type Backend, type Checkpointer, type EffectRecord, effect, isHoldfastError, run, type RunResult } from "holdfast";
+import { type Approvals, type Authenticate, createApprovals, type SweepResult } from "holdfast/approvals";
 import { openCheckpointer } from "holdfast/checkpointers";
 import { jsonl, jsonlBackend } from "holdfast/checkpointers/jsonl";
 import { memory, memoryBackend } from "holdfast/checkpointers/memory";
@@ -82,10 +84,13 @@ const app = new StateGraph(State)
 const result: RunResult<typeof State.State> = await run(app, { cents: 1 }, { configurable: { thread_id: "1" } });
 const records: readonly EffectRecord[] = await (savers[0] as Checkpointer).effects({ thread: "1" });
 const backend: Backend = new FaultyBackend(memoryBackend(), { commit: 1, mode: "before" } satisfies FaultPlan);
+const authenticate: Authenticate = async ({ headers }) => ({ user: headers.get("x-user") ?? "nobody" });
+const approvals: Approvals = createApprovals({ checkpointer: savers[0] as Checkpointer, graphs: { app }, authenticate });
+const swept: SweepResult = await approvals.resumeDue();
 // @ts-expect-error the input has a type
 await charge({ cents: "1" });
 const outcome: { value: { id: string }; cached: boolean; idempotencyKey: string } = await charge.outcome({ cents: 1 });
-export { backend, crashMatrix, describeBackend, faultSweep, graphs, isHoldfastError, jsonlBackend, outcome, records, result, sqliteBackend };
+export { approvals, backend, crashMatrix, describeBackend, faultSweep, graphs, isHoldfastError, jsonlBackend, outcome, records, result, sqliteBackend, swept };
 `;
 
 const REQUIRED = Object.keys(SUBPATHS)
@@ -106,13 +111,14 @@ beforeAll(async () => {
     rmSync(into, { recursive: true });
   }
   const peers = Object.keys(manifest.peerDependencies).filter((name) => name !== "vitest");
-  for (const name of [...peers, "@types/node", "@types/better-sqlite3"]) link(name);
+  const dependencies = Object.keys(manifest.dependencies);
+  for (const name of [...peers, ...dependencies, "@types/node", "@types/better-sqlite3"]) link(name);
   writeFileSync(join(project, "package.json"), JSON.stringify({ private: true, type: "module" }));
 });
 
 afterAll(() => rmSync(project, { recursive: true }));
 
-/** A peer as if it had been installed here: nothing else of this repository can be found from the project. */
+/** A package as if it had been installed here: nothing else of this repository can be found from the project. */
 function link(name: string): void {
   const at = join(project, "node_modules", name);
   mkdirSync(dirname(at), { recursive: true });
@@ -144,7 +150,10 @@ async function typeCheck(files: readonly string[], options: Readonly<Record<stri
 describe("the tarball", () => {
   test("holds the built library, its documents and its licence, and nothing else", () => {
     const others = packed.filter(
-      (path) => !/^dist\/(src|checkpointers|graphs)\/.+\.(js|d\.ts)$/.test(path) && !/^docs\/[a-z-]+\.md$/.test(path),
+      (path) =>
+        !/^dist\/(src|checkpointers|graphs)\/.+\.(js|d\.ts)$/.test(path) &&
+        !/^docs\/[a-z-]+\.md$/.test(path) &&
+        path !== "dist/src/approvals/inbox.html",
     );
     expect(others.sort()).toEqual(["CHANGELOG.md", "DESIGN.md", "LICENSE", "README.md", "package.json"]);
   });
@@ -161,6 +170,11 @@ describe("the tarball", () => {
     expect(built.sort()).toEqual(sources.sort());
   });
 
+  test("holds the inbox page as it stands in the sources", () => {
+    const page = (path: string) => readFileSync(path, "utf8");
+    expect(page(join(installed, "dist/src/approvals/inbox.html"))).toBe(page(join(root, "src/approvals/inbox.html")));
+  });
+
   test("every exported path is there", () => {
     const targets = Object.values(manifest.exports).flatMap((target) =>
       typeof target === "string" ? [target] : [target["types"] as string, target["default"] as string],
@@ -174,7 +188,8 @@ describe("the tarball", () => {
   });
 
   test("no declaration file refers to a package that a user might not have", () => {
-    const known = [manifest.name, ...Object.keys(manifest.peerDependencies)].filter((name) => name !== "vitest");
+    const given = { ...manifest.peerDependencies, ...manifest.dependencies };
+    const known = [manifest.name, ...Object.keys(given)].filter((name) => name !== "vitest");
     const foreign = packed
       .filter((path) => path.endsWith(".d.ts"))
       .flatMap((path) =>
