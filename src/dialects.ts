@@ -38,7 +38,7 @@ export function readInterrupt(value: unknown, responseSchema: unknown): Asked {
   if (actions !== undefined) return ofActions(actions, value as { reviewConfigs?: readonly ReviewConfig[] });
   const inbox = inboxRequest(value);
   if (inbox !== undefined) return ofInbox(inbox);
-  const name = typeof value === "string" ? value.slice(0, 200) : "interrupt";
+  const name = typeof value === "string" ? value : "interrupt";
   if (responseSchema !== undefined) return { name, allow: ["respond"], schema: responseSchema };
   return { name, allow: ["approve", "reject", "respond"] };
 }

@@ -15,7 +15,7 @@ import type { Place } from "./place.ts";
 import { originOfRun, type ThreadOrigin } from "./thread-origin.ts";
 import { type Answerable, checkAnswer, decisionOfResume } from "./wait-answer.ts";
 import type { WaitLedger } from "./wait-ledger.ts";
-import { CHAIN_START, type ChainEnd, parseWait, waitBody } from "./wait-record.ts";
+import { CHAIN_START, type ChainEnd, parseWait, waitBody, waitName } from "./wait-record.ts";
 
 /** A pause as LangGraph writes it. */
 export interface Interrupt {
@@ -198,7 +198,7 @@ export class ThreadWaits {
     const row: WaitRow = {
       ...(known ?? newWait(at, id, ledger.now())),
       kind: settle ? "settle" : "interrupt",
-      name: asked.name,
+      name: waitName(asked.name),
       digest,
       rev: (known?.rev ?? 0) + 1,
       body: waitBody(

@@ -68,6 +68,9 @@ export interface WaitContent {
   readonly problem?: string | undefined;
 }
 
+/** A name is found by in stores that keep well-formed text only: what was shown may hold anything, and may be cut anywhere. */
+export const waitName = (text: string): string => text.slice(0, 200).toWellFormed();
+
 /** A wait, decoded. */
 export interface WaitRecord {
   readonly id: string;

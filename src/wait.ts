@@ -18,7 +18,7 @@ import { siteAt } from "./effect-site.ts";
 import { HoldfastError } from "./errors.ts";
 import { reopen, type Taken, waitAt } from "./wait-call.ts";
 import { DECISION_TYPES } from "./wait-answer.ts";
-import type { DecisionType, OnDeadline } from "./wait-record.ts";
+import { type DecisionType, type OnDeadline, waitName } from "./wait-record.ts";
 
 export interface AskOptions<T> {
   /** What is to be approved: shown to the person, and returned as `value` on approval. */
@@ -66,7 +66,7 @@ export interface Answer<T> {
 export async function ask<T = unknown>(question: string, options: AskOptions<T> = {}): Promise<Answer<T>> {
   checkAsk(question, options as AskOptions<unknown>);
   const { details, answer, assignee, deadline, onDeadline } = options;
-  const name = options.name ?? question.slice(0, 200);
+  const name = options.name ?? waitName(question);
   const site = siteAt(`ask(${JSON.stringify(name)})`);
   const allow = options.allow ?? allowedBy(details !== undefined, answer !== undefined);
   const schema = answer === undefined ? undefined : jsonSchemaOf(answer);
@@ -212,8 +212,8 @@ function checkAsk(question: unknown, options: AskOptions<unknown>): void {
 }
 
 function checkName(call: string, name: unknown): void {
-  if (typeof name === "string" && name !== "" && name.length <= 200) return;
-  throw invalid(`${call}: a name must be a text of 1 to 200 characters, got ${JSON.stringify(name)}.`);
+  if (typeof name === "string" && name !== "" && name.length <= 200 && name.isWellFormed()) return;
+  throw invalid(`${call}: a name must be a well-formed text of 1 to 200 characters, got ${JSON.stringify(name)}.`);
 }
 
 const invalid = (message: string) => new HoldfastError("INVALID_ARGUMENT", message);
