@@ -19,7 +19,7 @@ import { type CommitQueue, MAX_WAITING } from "./commit-queue.ts";
 import { HoldfastError, isHoldfastError } from "./errors.ts";
 import type { Journal } from "./journal.ts";
 import type { KnownState } from "./known-state.ts";
-import { durabilityOf, type GraphConfig, INTERRUPT } from "./langgraph.ts";
+import { durabilityOf, type GraphConfig, INTERRUPT, isHandlerPath, withoutMarks } from "./langgraph.ts";
 import { isPlainArray, liveItems } from "./lists.ts";
 import type { Place } from "./place.ts";
 import { RUN_KEY, type RunState, RunThread } from "./run-state.ts";
@@ -136,7 +136,8 @@ export class CheckpointWriter {
             checkpoint: place.checkpoint as string,
             task: taskId,
             path: taskPath,
-            run: run?.id,
+            // LangGraph runs a finished error handler once more when its thread goes on: what it says then is no other run's work.
+            run: isHandlerPath(taskPath) ? undefined : run?.id,
             slot: draft.slot,
             body: draft.body,
           }),
@@ -191,7 +192,13 @@ export class CheckpointWriter {
     const inRun = runOf(config)?.thread(place.thread) === thread;
     const source = metadata.source ?? "loop";
     const waitOps = waitsOfPut(this.#waits, thread, config as GraphConfig, place, checkpoint, source, inRun);
-    const body = checkpointBody(this.#serde, checkpoint, withPolicy(metadata, place, thread), forms, sink);
+    const body = checkpointBody(
+      this.#serde,
+      withoutMarks(checkpoint, thread.seen.get(place.ns)),
+      withPolicy(metadata, place, thread),
+      forms,
+      sink,
+    );
     ops.unshift(...sink.ops(place.thread, thread.era));
     ops.push({
       kind: "checkpoint",

@@ -36,7 +36,16 @@ import type { EffectRecord, SettleDecision } from "./effect-record.ts";
 import { HoldfastError } from "./errors.ts";
 import { Journal } from "./journal.ts";
 import { KnownState } from "./known-state.ts";
-import { durabilityOf, enclosingScratchpad, type GraphConfig, resumeStrictly, watchRetries } from "./langgraph.ts";
+import {
+  durabilityOf,
+  enclosingScratchpad,
+  type GraphConfig,
+  INTERRUPT,
+  resumeStrictly,
+  unseen,
+  watchRetries,
+  withMarks,
+} from "./langgraph.ts";
 import { warnUntestedLangGraph } from "./langgraph-version.ts";
 import { type Place, placeOf } from "./place.ts";
 import { RUN_KEY, RunState, RunThread } from "./run-state.ts";
@@ -117,13 +126,15 @@ export class Checkpointer extends BaseCheckpointSaver {
     const read = await this.#reader.read({ ...loaded.checkpoint, writes: loaded.writes });
     if (place.ns === "") {
       const end = loaded.waits.length === 0 ? CHAIN_START : await this.waitLedger.chainEnd(place.thread);
-      thread.waits.load(loaded.waits, end, read.tuple.checkpoint.channel_versions);
+      thread.waits.load(loaded.waits, end, unseen(read.tuple.checkpoint));
       thread.effectsPolicy = policyOf(read.tuple);
       thread.origin = originOf(read.tuple);
     }
     if (!inRun) return read.tuple;
     this.#known.loaded(place.thread, place.ns, loaded.checkpoint.id, read);
-    return this.waitLedger.withAnswers(read.tuple, place.ns, loaded.checkpoint.id, thread.waits.active);
+    thread.seen.set(place.ns, read.tuple.checkpoint.versions_seen[INTERRUPT]);
+    const tuple = { ...read.tuple, checkpoint: withMarks(read.tuple.checkpoint) };
+    return this.waitLedger.withAnswers(tuple, place.ns, loaded.checkpoint.id, thread.waits.active);
   }
 
   async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {

@@ -12,7 +12,8 @@
  * - In async durability no put of a graph is called after one that failed.
  * - `configurable.__pregel_strict_resume` set in that `getTuple` makes the resume strict.
  * - A resume arrives as a write of the null task, one with names under the names' ids; a subgraph repeats the null task's.
- * - A run that goes on marks all channels of what it loaded as seen by interrupts; one that begins with an input does not.
+ * - A run that goes on marks all channels of its graph as seen by interrupts; one that begins with an input does not.
+ * - A breakpoint stops a run where any channel is newer than what interrupts have seen, also one that the graph has lost.
  * - `getState` and `updateState` use a saver that `configurable` lends them, with one `put` for an update.
  * - A task's id is made of its namespace, step, name, trigger and the id of its checkpoint.
  * - A DeltaChannel that has pending writes is stored whole by an update; its `lc_graph_name` tells it.
@@ -131,10 +132,54 @@ export function resumeStrictly(config: GraphConfig): void {
   if (configurable !== undefined) configurable["__pregel_strict_resume"] ??= true;
 }
 
-/** Whether the run that made a checkpoint went on with what it had loaded; otherwise it began with an input of its own. */
-export function wentOn(checkpoint: Checkpoint, loaded: ChannelVersions): boolean {
+/** Makes a version that a load marks as seen one that LangGraph itself never gives. */
+const MARK = 0.5;
+
+/**
+ * What a run loads, with every channel marked as seen by interrupts. LangGraph itself marks those of its graph when a
+ * run goes on; where the graph has lost a channel since, that one would count as news for ever, and a breakpoint would
+ * stop the thread again each time. A run that begins with an input writes channels, so its breakpoints stop it as before.
+ *
+ * The marks can be told from LangGraph's own, and {@link withoutMarks} takes them away before anything is stored.
+ */
+export function withMarks(checkpoint: Checkpoint): Checkpoint {
+  const news = Object.entries(unseen(checkpoint)).filter(([, version]) => typeof version === "number");
+  if (news.length === 0) return checkpoint;
+  const { versions_seen } = checkpoint;
+  const marks = Object.fromEntries(news.map(([channel, version]) => [channel, (version as number) + MARK]));
+  return { ...checkpoint, versions_seen: { ...versions_seen, [INTERRUPT]: { ...versions_seen[INTERRUPT], ...marks } } };
+}
+
+/** A checkpoint as it is stored: channels that LangGraph has not marked itself since the load are as they were `before`. */
+export function withoutMarks(checkpoint: Checkpoint, before: ChannelVersions | undefined): Checkpoint {
+  const seen = checkpoint.versions_seen[INTERRUPT];
+  if (seen === undefined || Object.values(seen).every(Number.isInteger)) return checkpoint;
+  const kept = Object.entries(seen).flatMap(([channel, version]): [string, string | number][] => {
+    const own = typeof version !== "number" || Number.isInteger(version) ? version : before?.[channel];
+    return own === undefined ? [] : [[channel, own]];
+  });
+  const { [INTERRUPT]: _, ...others } = checkpoint.versions_seen;
+  const none = kept.length === 0 && before === undefined;
+  return {
+    ...checkpoint,
+    versions_seen: none ? others : { ...checkpoint.versions_seen, [INTERRUPT]: Object.fromEntries(kept) },
+  };
+}
+
+/** Channels that were written since interrupts have last seen them. */
+export function unseen({ channel_versions, versions_seen }: Checkpoint): ChannelVersions {
+  const seen: ChannelVersions = versions_seen[INTERRUPT] ?? {};
+  return Object.fromEntries(Object.entries(channel_versions).filter(([channel, version]) => seen[channel] !== version));
+}
+
+/**
+ * Whether the run that made a checkpoint went on with what it had loaded; otherwise it began with an input of its own.
+ * `news` is what was {@link unseen} at the load. Channels that the graph has lost since are marked in neither case.
+ */
+export function wentOn(checkpoint: Checkpoint, news: ChannelVersions): boolean {
   const seen: ChannelVersions = checkpoint.versions_seen[INTERRUPT] ?? {};
-  return Object.entries(loaded).every(([channel, version]) => seen[channel] === version);
+  const channels = Object.entries(news);
+  return channels.length === 0 || channels.some(([channel, version]) => seen[channel] === version);
 }
 
 /** The id of a question, as a resume names it. */
@@ -173,6 +218,9 @@ export function watchRetries(scratchpad: Scratchpad, onRetry?: () => void): void
 export function enclosingScratchpad(config: GraphConfig): Scratchpad | undefined {
   return config.configurable?.["__pregel_scratchpad"] as Scratchpad | undefined;
 }
+
+/** Whether a task path is that of a node's error handler. */
+export const isHandlerPath = (path: string): boolean => path.endsWith(", node_error_handler, 0000000000");
 
 /** The node a task path belongs to, for messages: `~__pregel_pull, a` → `a`; undefined for pushed tasks. */
 export function nodeOfPath(path: string): string | undefined {

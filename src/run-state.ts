@@ -8,6 +8,7 @@
  * A run that was refused once stays refused: its later checkpoints hang on one that was never stored.
  */
 
+import type { ChannelVersions } from "@langchain/langgraph-checkpoint";
 import type { OnFork } from "./effect.ts";
 import { type ErrorCode, HoldfastError } from "./errors.ts";
 import type { Durability } from "./langgraph.ts";
@@ -50,6 +51,8 @@ export class RunThread {
 
   /** What the thread waits for, as far as this run knows. */
   readonly waits = new ThreadWaits();
+  /** What interrupts had seen of each namespace's channels when the run loaded it. */
+  readonly seen = new Map<string, ChannelVersions | undefined>();
   /** What this branch's fork says about effects that were left behind; carried on by every later checkpoint. */
   effectsPolicy: OnFork | undefined;
   /** Graph and owner, as the loaded checkpoint says; carried on by every later one. */

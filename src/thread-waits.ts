@@ -33,22 +33,23 @@ export class ThreadWaits {
   /** Waits whose decision a call of this run has returned. */
   readonly #taken = new Set<string>();
   #end: ChainEnd = CHAIN_START;
-  #loadedVersions: ChannelVersions = {};
+  /** Channels that were news at the load. */
+  #news: ChannelVersions = {};
 
   /**
-   * What a load found: the waits that are open or answered, the end of the chain of decisions, and the channel versions of
-   * the checkpoint.
+   * What a load found: the waits that are open or answered, the end of the chain of decisions, and the channels that no
+   * interrupt has seen in their present version.
    */
-  load(rows: readonly WaitRow[], end: ChainEnd, versions: ChannelVersions): void {
+  load(rows: readonly WaitRow[], end: ChainEnd, news: ChannelVersions): void {
     this.#active.clear();
     for (const row of rows) this.#active.set(row.id, row);
     this.#end = end;
-    this.#loadedVersions = versions;
+    this.#news = news;
   }
 
   /** Whether the run that made this checkpoint went on with what it loaded; otherwise it began with an input of its own. */
   resumed(checkpoint: Checkpoint): boolean {
-    return wentOn(checkpoint, this.#loadedVersions);
+    return wentOn(checkpoint, this.#news);
   }
 
   get active(): readonly WaitRow[] {

@@ -23,7 +23,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { State } from "./checkpointer/shapes.ts";
 import { at, errorOf } from "./checkpointer/subject.ts";
-import { resumeStrictly, wentOn } from "../src/langgraph.ts";
+import { resumeStrictly, unseen, wentOn } from "../src/langgraph.ts";
 
 interface Seen {
   readonly control?: unknown;
@@ -312,7 +312,7 @@ test("a run that goes on marks what it loaded as seen by interrupts, one that be
       const saver = new Watching();
       const app = asking(saver);
       await app.invoke({ n: 1 }, at("t"));
-      const loaded = (await saver.getTuple(at("t")))?.checkpoint.channel_versions ?? {};
+      const loaded = unseen((await saver.getTuple(at("t")))?.checkpoint as Checkpoint);
       const ids = (await app.getState(at("t"))).tasks.flatMap(({ interrupts }) => interrupts.map(({ id }) => id));
       puts.length = 0;
       const input = resumes ? new Command({ resume: Object.fromEntries(ids.map((id) => [id, "yes"])) }) : { n: 2 };
