@@ -61,6 +61,7 @@ const RETRYABLE = {
   AMBIGUOUS_ANSWER: false,
   INVALID_ANSWER: false,
   THREAD_WAITING: false,
+  WAIT_STRANDED: false,
   JOURNAL_FAILED: true,
 } as const;
 

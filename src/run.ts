@@ -50,7 +50,8 @@ export interface RunnableGraph {
  *
  * @param app a graph compiled with a Holdfast checkpointer
  * @param config LangGraph's run config; `configurable.thread_id` names the thread
- * @throws FOREIGN_CHECKPOINTER, MISSING_THREAD_ID, INVALID_ARGUMENT (see above), whatever the graph throws
+ * @throws FOREIGN_CHECKPOINTER, MISSING_THREAD_ID, INVALID_ARGUMENT (see above), WAIT_STRANDED (this graph has no task
+ *   that takes what the thread waits for), whatever the graph throws
  */
 export async function run<Values = Record<string, unknown>>(
   app: RunnableGraph,
@@ -83,6 +84,7 @@ export async function run<Values = Record<string, unknown>>(
     exists && !command && input !== null && input !== undefined && !(await isLastInput(saver, thread, input));
   if (exists && !fresh && !command) {
     const finished = before.tasks.length === 0;
+    if (finished) await assertNothingWaits(saver, thread);
     await reconcile(saver, thread, finished ? checkpointOf(before) : undefined);
     if (finished) return { status: "already_done", values: before.values as Values, waits: [] };
   } else if (fresh && before.tasks.length > 0) {
@@ -97,10 +99,36 @@ export async function run<Values = Record<string, unknown>>(
   const given = exists && !fresh && !command ? null : input;
   await app.invoke(given as never, config as never);
   // What was answered or came due meanwhile lets the thread go on at once.
-  while ((await saver.waits({ thread, status: ["answered"], limit: 1 })).length > 0) {
+  for (let decided = await answered(saver, thread); decided.length > 0; ) {
     await app.invoke(null as never, config as never);
+    const left = await answered(saver, thread);
+    const taken = decided.some((wait) => !left.some(({ id, decision }) => sameDecision(wait, id, decision)));
+    if (!taken) throw stranded(thread, left);
+    decided = left;
   }
   return conclude<Values>(app, saver, thread, where);
+}
+
+const answered = (saver: Checkpointer, thread: string) => saver.waits({ thread, status: ["answered"] });
+
+const sameDecision = (wait: WaitRecord, id: string, decision: WaitRecord["decision"]): boolean =>
+  wait.id === id && wait.decision?.seq === decision?.seq;
+
+/** Where no task is left but a question or a decision is, the node that asked is gone. */
+async function assertNothingWaits(saver: Checkpointer, thread: string): Promise<void> {
+  const waits = await saver.waits({ thread, status: ["open", "answered"] });
+  if (waits.length > 0) throw stranded(thread, waits);
+}
+
+function stranded(thread: string, waits: readonly WaitRecord[]): HoldfastError {
+  const list = waits.map(({ id, name, status }) => `${JSON.stringify(name)} (${status}, ${id})`).join(", ");
+  return new HoldfastError(
+    "WAIT_STRANDED",
+    `Thread ${JSON.stringify(thread)} waits for what no task of this graph asks: ${list}. The graph has changed since: a node was ` +
+      "renamed or removed. Nothing was dropped. Run it with a graph that has the node, or close what waits on purpose: " +
+      "app.updateState(config, values, asNode).",
+    { details: { thread, waits: waits.map(({ id, name, status, ns, task }) => ({ id, name, status, ns, task })) } },
+  );
 }
 
 async function conclude<Values>(
