@@ -12,11 +12,17 @@ import { at, errorOf } from "./subject.ts";
 describe.each(storeNames)("on %s", (name) => {
   test("a loaded checkpoint is complete: what an earlier step wrote is there after a step that wrote something else", async () => {
     const store = await newStore(name);
-    const State = Annotation.Root({ ...MessagesAnnotation.spec, n: Annotation<number>() });
+    const State = Annotation.Root({
+      ...MessagesAnnotation.spec,
+      notes: Annotation<string[]>(),
+      once: Annotation<string>(),
+      n: Annotation<number>(),
+    });
     const build = (saver: Checkpointer) =>
       new StateGraph(State)
         .addNode("a", () => ({
           messages: [new AIMessage({ id: "2", content: "long ".repeat(200) }), new AIMessage("x")],
+          notes: ["one", "two"],
         }))
         .addNode("b", () => ({ n: 1 }))
         .addNode("c", () => ({ n: 2 }))
@@ -25,11 +31,15 @@ describe.each(storeNames)("on %s", (name) => {
         .addEdge("b", "c")
         .compile({ checkpointer: saver });
     const first = await store.open();
-    const live = await build(first).invoke({ messages: [new HumanMessage({ id: "1", content: "hi" })], n: 0 }, at("t"));
+    const live = await build(first).invoke(
+      { messages: [new HumanMessage({ id: "1", content: "hi" })], once: "in", n: 0 },
+      at("t"),
+    );
     await first.close();
     const second = await store.open();
     expect((await build(second).getState(at("t"))).values).toStrictEqual(live);
     const next = await build(second).invoke({ messages: [new HumanMessage({ id: "3", content: "more" })] }, at("t"));
+    expect(next).toMatchObject({ notes: ["one", "two"], once: "in", n: 2 });
     expect(next.messages.slice(0, 3).map(({ content }) => content)).toEqual(["hi", "long ".repeat(200), "x"]);
   });
 

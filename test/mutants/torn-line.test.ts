@@ -50,8 +50,8 @@ test("caught: the rest of a torn line is left in place and glued to what is appe
     },
     {
       file: "checkpointers/jsonl/read-log.ts",
-      from: "return { end, lines, torn };",
-      to: "return { end: end + (torn?.bytes ?? 0), lines, torn };",
+      from: "return { version, end, lines, torn };",
+      to: "return { version, end: end + (torn?.bytes ?? 0), lines, torn };",
     },
   );
   const failure = await tornLineIsDropped(broken).then(
