@@ -53,7 +53,7 @@ import { Serde, type ValueType } from "./serde.ts";
 import { originOf, withOrigin } from "./thread-origin.ts";
 import type { Write } from "./thread-waits.ts";
 import { type AnswerOptions, type AnswerResult, type BrokenDecision, WaitLedger } from "./wait-ledger.ts";
-import { CHAIN_START, type Decision, type WaitRecord } from "./wait-record.ts";
+import { CHAIN_START, type Decision, type DecisionRecord, type WaitRecord } from "./wait-record.ts";
 
 export interface CheckpointerOptions {
   /** Classes of the user that may be kept in state, see {@link ValueType}. */
@@ -257,6 +257,12 @@ export class Checkpointer extends BaseCheckpointSaver {
   ): Promise<readonly WaitRecord[]> {
     this.#assertOpen();
     return this.waitLedger.deliver(event, value, options);
+  }
+
+  /** A thread's decisions in their order, with the hashes of their chain: what an audit exports. Streams. */
+  async *decisions(query: { readonly thread: string }): AsyncGenerator<DecisionRecord> {
+    this.#assertOpen();
+    yield* this.waitLedger.decisions(placeOf({ configurable: { thread_id: query.thread } }).thread);
   }
 
   /** Checks the chains of decisions, of one thread or all: `broken` names every link that is not what was recorded. */

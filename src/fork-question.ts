@@ -3,6 +3,7 @@
 import type { EffectCall } from "./effect-call.ts";
 import { digestOf, type StoredEffect } from "./effect-record.ts";
 import { clip } from "./effect-refusals.ts";
+import { waitName } from "./wait-record.ts";
 import { reopen, type Taken, waitAt } from "./wait-call.ts";
 
 /** What a fork question shows as its `details`. */
@@ -36,7 +37,7 @@ export class ForkQuestion {
 
   private constructor(call: EffectCall) {
     this.#call = call;
-    this.#name = `again: ${call.name}`.slice(0, 200);
+    this.#name = waitName(`again: ${call.name}`);
     this.#shown = call.key;
   }
 

@@ -276,6 +276,12 @@ export class WaitLedger {
     return this.decide(row, { type: "settle", by, via: "settle" }, await this.chainEnd(row.thread), era).ops;
   }
 
+  /** A thread's decisions in their order, decoded as they are consumed. */
+  async *decisions(thread: string): AsyncGenerator<DecisionRecord> {
+    await this.#queue.flush();
+    for await (const row of this.backend.decisions({ thread })) yield readDecision(this.backend, this.serde, row);
+  }
+
   /** Every link of the chains that is not what was recorded. */
   async verify(
     thread: string | undefined,

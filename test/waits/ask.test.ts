@@ -377,6 +377,10 @@ describe.each(storeNames)("%s", (name) => {
       await app.invoke(null, at("t"));
     }
     expect(await saver.verifyDecisions()).toEqual({ checked: 2, broken: [] });
+    const exported: string[] = [];
+    for await (const { seq, by, type, hash } of saver.decisions({ thread: "t" }))
+      exported.push(`${seq} ${type} by ${by}, ${hash.length}`);
+    expect(exported).toEqual(["1 approve by eve, 64", "2 approve by eve, 64"]);
     const { backend } = saver;
     const decisions = backend.decisions.bind(backend);
     // What a hand in the database would do to the first row.

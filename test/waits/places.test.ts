@@ -304,7 +304,7 @@ test("a finished sibling does not run again beside a paused task", async () => {
   expect(bodies).toBe(1);
 });
 
-test("five hundred runs with two pauses in one node all end, none in silence", async () => {
+test("five hundred runs with two pauses in one node all end, none in silence", { timeout: 300_000 }, async () => {
   const saver = memory();
   const app = sequence(saver, {
     a: async () => ({ log: [(await ask("One?")).decision, (await ask("Two?")).decision] }),
