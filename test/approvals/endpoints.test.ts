@@ -294,7 +294,10 @@ describe("the list", () => {
       }),
       { saver: { now: () => now } },
     );
-    for (let amount = 1; amount <= 6; amount++) await graphs.one.invoke({ amount }, thread(`t${amount}`));
+    for (let amount = 1; amount <= 6; amount++) {
+      now += 1;
+      await graphs.one.invoke({ amount }, thread(`t${amount}`));
+    }
     now += 2 * 3_600_000;
     const pages: string[][] = [];
     let cursor = "";
