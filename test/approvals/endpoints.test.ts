@@ -284,6 +284,32 @@ describe("the list", () => {
     expect(await threads("overdue=1")).toEqual(["holds", "rejects"]);
   });
 
+  test("a filter that the store cannot apply makes no page longer than its limit, and leaves nothing out", async () => {
+    let now = Date.parse("2026-03-01T00:00:00Z");
+    const { graphs, get } = await served(
+      (saver) => ({
+        one: oneNode(saver, ({ amount }) =>
+          ask(`Number ${amount}?`, { deadline: amount === 1 ? "9 hours" : "1 hour", onDeadline: "hold" }),
+        ),
+      }),
+      { saver: { now: () => now } },
+    );
+    for (let amount = 1; amount <= 6; amount++) {
+      now += 1;
+      await graphs.one.invoke({ amount }, thread(`t${amount}`));
+    }
+    now += 2 * 3_600_000;
+    const pages: string[][] = [];
+    let cursor = "";
+    do {
+      const { waits, next } = (await get(`/approvals?overdue=true&limit=2${cursor}`)).body;
+      pages.push(waits.map(({ thread: name }) => name));
+      cursor = next === null ? "" : `&cursor=${next}`;
+    } while (cursor !== "");
+    expect(pages.every((page) => page.length <= 2)).toBe(true);
+    expect(pages.flat()).toEqual(["t2", "t3", "t4", "t5", "t6"]);
+  });
+
   test("a page that has looked through many waits ends early, and the cursor goes on behind them", async () => {
     const { checkpointer, get } = await waiting(1);
     await copyWait(checkpointer, 1004);

@@ -74,6 +74,31 @@ test("a run is answered at once, when its input is stored, and goes on in this p
   expect(state).toMatchObject({ values: { amount: 1 }, next: [], checkpoint: { thread_id: "t", checkpoint_ns: "" } });
 });
 
+test("a run is not answered as long as its input is not stored", async () => {
+  let store = (): void => {};
+  const stored = new Promise<void>((resolve) => {
+    store = resolve;
+  });
+  const { post, approvals } = await served((saver) => ({ one: oneNode(saver, () => undefined) }), {
+    wrap: (backend) => {
+      const commit = backend.commit.bind(backend);
+      backend.commit = async (group) => stored.then(() => commit(group));
+      return backend;
+    },
+  });
+  onTestFinished(store);
+  let status = 0;
+  const answered = post("/threads/t/runs", { assistant_id: "one", input: { amount: 1 } }).then((answer) => {
+    status = answer.status;
+  });
+  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
+  expect(status).toBe(0);
+  store();
+  await answered;
+  expect(status).toBe(200);
+  await approvals.idle();
+});
+
 test("the id of an assistant is the one that LangGraph's servers give to the same graph", async () => {
   const { client } = await withClient((saver) => ({ agent: oneNode(saver, () => undefined) }));
   const run = await client.runs.create("t", "fe096781-5601-53d2-b2f6-0d3403f7e9ca", { input: { amount: 1 } });
