@@ -34,6 +34,8 @@ export interface ParsedBody {
   readonly vs: Record<string, Record<string, string | number>>;
   readonly m: Tree;
   readonly ch: Record<string, Tree>;
+  /** Of a root checkpoint on a branch that may have left effects behind. */
+  readonly br?: 1;
 }
 
 /** Body text of a checkpoint. */
@@ -43,13 +45,14 @@ export function checkpointBody(
   metadata: CheckpointMetadata,
   forms: Forms,
   sink: BlobCollector,
+  branched = false,
 ): Encoded {
   const meta = serde.stringify(serde.toTree(metadata, sink, () => "the checkpoint's metadata"));
   let ch = "";
   for (const [channel, form] of forms) ch += `${ch === "" ? "" : ","}${JSON.stringify(channel)}:${form.json}`;
   return encoded(
     `{"v":${JSON.stringify(checkpoint.v)},"ts":${JSON.stringify(checkpoint.ts)},"cv":${JSON.stringify(checkpoint.channel_versions)},` +
-      `"vs":${JSON.stringify(checkpoint.versions_seen)},"m":${meta},"ch":{${ch}}}`,
+      `"vs":${JSON.stringify(checkpoint.versions_seen)},"m":${meta},"ch":{${ch}}${branched ? ',"br":1' : ""}}`,
   );
 }
 

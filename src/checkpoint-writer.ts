@@ -19,10 +19,11 @@ import { type CommitQueue, MAX_WAITING } from "./commit-queue.ts";
 import { HoldfastError, isHoldfastError } from "./errors.ts";
 import type { Journal } from "./journal.ts";
 import type { KnownState } from "./known-state.ts";
-import { durabilityOf, type GraphConfig, INTERRUPT, isHandlerPath, withoutMarks } from "./langgraph.ts";
+import { branchAfter, withPolicy } from "./fork-mark.ts";
+import { durabilityOf, type GraphConfig, INTERRUPT, isHandlerPath, NULL_TASK_ID, withoutMarks } from "./langgraph.ts";
 import { isPlainArray, liveItems } from "./lists.ts";
 import type { Place } from "./place.ts";
-import { RUN_KEY, type RunState, RunThread } from "./run-state.ts";
+import { RunThread, runOf } from "./run-state.ts";
 import type { Serde, Tree } from "./serde.ts";
 import { SizeWatch } from "./size-watch.ts";
 import type { Write } from "./thread-waits.ts";
@@ -41,9 +42,6 @@ export interface WriterParts {
   readonly memo: Map<string, string>;
   readonly journal: Journal | undefined;
 }
-
-/** The metadata entry that carries a fork's policy for effects along its branch. */
-export const EFFECTS_POLICY = "holdfast_effects";
 
 export class CheckpointWriter {
   readonly #backend: Backend;
@@ -76,7 +74,7 @@ export class CheckpointWriter {
   ): Promise<RunnableConfig> {
     try {
       const sink = new BlobCollector(this.#memo);
-      const copy = metadata.source === "fork" && runOf(config) === undefined;
+      const copy = metadata.source === "fork" && runOf(config as GraphConfig) === undefined;
       const split = splitChannels(checkpoint, newVersions as Record<string, string | number>, copy);
       const parent = this.#known.forms(place.thread, place.ns, place.checkpoint, split);
       if (thread !== undefined && parent !== undefined) {
@@ -108,9 +106,10 @@ export class CheckpointWriter {
       if (place.checkpoint === undefined) throw missingCheckpoint(place, taskId);
       if (given.length === 0) return Promise.resolve();
       thread?.assertMayWrite();
-      const run = runOf(config);
+      const run = runOf(config as GraphConfig);
       const era = thread?.era ?? 0;
       const inRun = thread !== undefined && run?.thread(place.thread) === thread;
+      if (inRun && isCommand(place, taskId, given)) thread.commanded = place.checkpoint;
       const { ops: waitOps, writes } = inRun
         ? waitsOfWrites(this.#waits, thread, config as GraphConfig, place, taskId, given)
         : { ops: [], writes: given };
@@ -163,7 +162,7 @@ export class CheckpointWriter {
   /** LangGraph calls no put of a graph's run after one that failed: effects must not wait for its later checkpoints. */
   putFailed(config: RunnableConfig, error: unknown): Promise<never> {
     const { thread_id, checkpoint_ns } = config.configurable ?? {};
-    const thread = runOf(config)?.thread(String(thread_id));
+    const thread = runOf(config as GraphConfig)?.thread(String(thread_id));
     if (thread !== undefined) {
       const message = error instanceof Error ? error.message : String(error);
       const failed = (cause: unknown) =>
@@ -189,16 +188,13 @@ export class CheckpointWriter {
     sink: BlobCollector,
   ): Promise<RunnableConfig> {
     const { forms, ops } = this.#formsOf(place, thread, split, parent, sink);
-    const inRun = runOf(config)?.thread(place.thread) === thread;
+    const inRun = runOf(config as GraphConfig)?.thread(place.thread) === thread;
     const source = metadata.source ?? "loop";
     const waitOps = waitsOfPut(this.#waits, thread, config as GraphConfig, place, checkpoint, source, inRun);
-    const body = checkpointBody(
-      this.#serde,
-      withoutMarks(checkpoint, thread.seen.get(place.ns)),
-      withPolicy(metadata, place, thread),
-      forms,
-      sink,
-    );
+    const branch = place.ns === "" ? branchAfter(thread, place.checkpoint, source, checkpoint) : undefined;
+    const marked = withPlainParents(branch === undefined ? metadata : withPolicy(metadata, branch));
+    const clean = withoutMarks(checkpoint, thread.seen.get(place.ns));
+    const body = checkpointBody(this.#serde, clean, marked, forms, sink, branch?.branched);
     ops.unshift(...sink.ops(place.thread, thread.era));
     ops.push({
       kind: "checkpoint",
@@ -222,6 +218,7 @@ export class CheckpointWriter {
     };
     const stored = this.#enqueue(thread, inRun, ops, saved, sync, onQueued);
     thread.know(place.ns, checkpoint.id);
+    if (branch !== undefined) thread.putBranch(checkpoint.id, branch);
     if (place.ns === "" && metadata.source === "loop") thread.complete(place.checkpoint);
     if (!begins) return stored;
     return stored
@@ -366,15 +363,15 @@ class Captured {
   }
 }
 
-const runOf = (config: RunnableConfig): RunState | undefined =>
-  (config as GraphConfig).configurable?.[RUN_KEY] as RunState | undefined;
-
-/** A fork's policy for effects holds for its whole branch. */
-function withPolicy(metadata: CheckpointMetadata, place: Place, thread: RunThread): CheckpointMetadata {
-  const { effectsPolicy } = thread;
-  if (place.ns !== "" || effectsPolicy === undefined || EFFECTS_POLICY in metadata) return metadata;
-  return { ...metadata, [EFFECTS_POLICY]: effectsPolicy } as CheckpointMetadata;
+/** LangGraph keeps the checkpoint map as `parents`; what a run has left in it is not for the store. */
+function withPlainParents(metadata: CheckpointMetadata): CheckpointMetadata {
+  if (metadata.parents === undefined || Object.getOwnPropertySymbols(metadata.parents).length === 0) return metadata;
+  return { ...metadata, parents: Object.fromEntries(Object.entries(metadata.parents)) };
 }
+
+/** The update or jump of a command. */
+const isCommand = (place: Place, task: string, writes: readonly Write[]): boolean =>
+  place.ns === "" && task === NULL_TASK_ID && writes.some(([channel]) => channel !== "__resume__");
 
 function missingCheckpoint(place: Place, task: string): HoldfastError {
   return new HoldfastError(

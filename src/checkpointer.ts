@@ -28,15 +28,16 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import { type Backend, closedError, type Loaded, type WaitQuery } from "./backend.ts";
 import { CheckpointReader } from "./checkpoint-reader.ts";
-import { CheckpointWriter, EFFECTS_POLICY } from "./checkpoint-writer.ts";
+import { CheckpointWriter } from "./checkpoint-writer.ts";
 import { CommitQueue } from "./commit-queue.ts";
-import type { OnFork } from "./effect.ts";
 import { EffectLedger, type SettleResult } from "./effect-ledger.ts";
 import type { EffectRecord, SettleDecision } from "./effect-record.ts";
+import { branchOf } from "./fork-mark.ts";
 import { HoldfastError } from "./errors.ts";
 import { Journal } from "./journal.ts";
 import { KnownState } from "./known-state.ts";
 import {
+  beginAnew,
   durabilityOf,
   enclosingScratchpad,
   type GraphConfig,
@@ -48,7 +49,7 @@ import {
 } from "./langgraph.ts";
 import { warnUntestedLangGraph } from "./langgraph-version.ts";
 import { type Place, placeOf } from "./place.ts";
-import { RUN_KEY, RunState, RunThread } from "./run-state.ts";
+import { enterRun, RunState, RunThread, runOf } from "./run-state.ts";
 import { Serde, type ValueType } from "./serde.ts";
 import { originOf, withOrigin } from "./thread-origin.ts";
 import type { Write } from "./thread-waits.ts";
@@ -127,10 +128,13 @@ export class Checkpointer extends BaseCheckpointSaver {
     if (place.ns === "") {
       const end = loaded.waits.length === 0 ? CHAIN_START : await this.waitLedger.chainEnd(place.thread);
       thread.waits.load(loaded.waits, end, unseen(read.tuple.checkpoint));
-      thread.effectsPolicy = policyOf(read.tuple);
+      const { id } = loaded.checkpoint;
+      thread.knowBranch(id, branchOf(read, id === loaded.head), inRun);
       thread.origin = originOf(read.tuple);
     }
     if (!inRun) return read.tuple;
+    if (place.ns !== "" && place.checkpoint === undefined)
+      beginAnew(config as GraphConfig, read.tuple.metadata?.parents);
     this.#known.loaded(place.thread, place.ns, loaded.checkpoint.id, read);
     thread.seen.set(place.ns, read.tuple.checkpoint.versions_seen[INTERRUPT]);
     const tuple = { ...read.tuple, checkpoint: withMarks(read.tuple.checkpoint) };
@@ -140,7 +144,11 @@ export class Checkpointer extends BaseCheckpointSaver {
   async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
     this.#assertOpen();
     if (this.#queue.waiting > 0) await this.#queue.flush();
-    yield* this.#reader.list(config, options);
+    const thread = this.#enterReplay(config as GraphConfig);
+    for await (const tuple of this.#reader.list(config, options)) {
+      thread?.know(String(config.configurable?.["checkpoint_ns"]), tuple.checkpoint.id);
+      yield tuple;
+    }
   }
 
   put(
@@ -291,17 +299,8 @@ export class Checkpointer extends BaseCheckpointSaver {
     if (this.#closing !== undefined) throw closedError(this.backend.name);
   }
 
-  #runOf(config: GraphConfig): RunState | undefined {
-    return config.configurable?.[RUN_KEY] as RunState | undefined;
-  }
-
   #enterRun(config: GraphConfig, place: Place, loaded: Loaded): RunThread {
-    const configurable = config.configurable as Record<PropertyKey, unknown>;
-    let run = configurable[RUN_KEY] as RunState | undefined;
-    if (run === undefined) {
-      run = new RunState(randomUUID());
-      configurable[RUN_KEY] = run;
-    }
+    const run = enterRun(config, () => new RunState(randomUUID()));
     const thread = run.load(place.thread, loaded.era);
     thread.namespaces.set(place.ns, durabilityOf(config));
     thread.failed.delete(place.ns);
@@ -312,6 +311,13 @@ export class Checkpointer extends BaseCheckpointSaver {
     thread.loadedRoot(loaded.checkpoint?.id ?? null, loaded.head ?? null);
     resumeStrictly(config);
     return thread;
+  }
+
+  /** A run that begins at an older checkpoint loads the graphs inside by `list`: what they were before it. */
+  #enterReplay(config: GraphConfig): RunThread | undefined {
+    if (config.control === undefined || !config.configurable?.["checkpoint_ns"]) return undefined;
+    const place = placeOf(config);
+    return runOf(config)?.thread(place.thread) && this.#enterRun(config, place, NOTHING_LOADED);
   }
 
   /** `updateState` has no run: what it looks at is remembered per thread. */
@@ -330,17 +336,17 @@ export class Checkpointer extends BaseCheckpointSaver {
   }
 
   #threadOf(config: GraphConfig, place: Place): RunThread | undefined {
-    return this.#runOf(config)?.thread(place.thread) ?? this.#outsideRuns.get(place.thread);
+    return runOf(config)?.thread(place.thread) ?? this.#outsideRuns.get(place.thread);
   }
 }
+
+/** Of a namespace that is entered without a load; the thread's root was loaded before. */
+const NOTHING_LOADED: Loaded = { era: 0, head: undefined, checkpoint: undefined, writes: [], waits: [] };
 
 /** Whether a saver is one of ours, also from another copy of the package. */
 export function isCheckpointer(saver: unknown): saver is Checkpointer {
   return typeof saver === "object" && saver !== null && (saver as Record<symbol, unknown>)[BRAND] === true;
 }
-
-const policyOf = (tuple: CheckpointTuple): OnFork | undefined =>
-  (tuple.metadata as Readonly<Record<string, unknown>> | undefined)?.[EFFECTS_POLICY] as OnFork | undefined;
 
 function unknownCheckpoint(place: Place): HoldfastError {
   return new HoldfastError(

@@ -46,7 +46,7 @@ export async function elsewhere(call: EffectCall): Promise<Elsewhere> {
   const everything = fork === "simulate";
   if (!everything && (call.keyed || definition.onUnknown === "rerun")) return RUN;
   const policy = policyOf(definition.onFork, fork);
-  const branched = mayHaveLeft(site.thread);
+  const { branched } = site.thread;
   if (policy === "execute" && !branched) return RUN;
   const decisions = decisionsIn(site.thread);
   const verdict = await inTurn(decisions, async () => {
@@ -62,11 +62,6 @@ export function releaseTaken(call: EffectCall): void {
   const taken = decisionsOf.get(call.site.thread)?.taken;
   if (taken === undefined) return;
   for (const [left, by] of taken) if (by === call.key) taken.delete(left);
-}
-
-/** Whether other lineages may have left effects in the thread: the checkpoint that the run has loaded says so. */
-function mayHaveLeft(thread: RunThread & { readonly branched?: boolean }): boolean {
-  return thread.branched ?? true;
 }
 
 /** One statement; the ancestors are read only where there is something to judge. */

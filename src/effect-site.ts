@@ -7,7 +7,7 @@ import { type Checkpointer, isCheckpointer } from "./checkpointer.ts";
 import type { StoredEffect } from "./effect-record.ts";
 import { HoldfastError } from "./errors.ts";
 import { currentTask, type Scratchpad, type TaskPlace, watchRetries } from "./langgraph.ts";
-import { abortedError, RUN_KEY, type RunState, type RunThread } from "./run-state.ts";
+import { abortedError, type RunState, type RunThread, runOf } from "./run-state.ts";
 
 /** The effect calls of one attempt of a task. */
 export interface Attempt {
@@ -88,7 +88,7 @@ export function siteAt(what: string): Site {
     );
   }
   if (saver.closed) throw new HoldfastError("CLOSED", `${what}: the checkpointer ${saver.backend.name} is closed.`);
-  const run = place.config.configurable?.[RUN_KEY] as RunState | undefined;
+  const run = runOf(place.config);
   const thread = place.thread === undefined ? undefined : run?.thread(place.thread);
   if (run === undefined || thread === undefined)
     throw notDurable(what, place, "this graph has not loaded the thread through the checkpointer");
@@ -101,7 +101,7 @@ export function siteAt(what: string): Site {
 /** E1: waits until every checkpoint the task hangs on, and every earlier write of the run, is durable. */
 export async function barrier(site: Site): Promise<void> {
   const { place, saver, thread } = site;
-  const run = place.config.configurable?.[RUN_KEY] as RunState;
+  const run = runOf(place.config) as RunState;
   for (const [ns, checkpoint] of place.checkpoints) {
     await run.holderOf(ns, thread).whenKnown(ns, checkpoint, place.signal);
   }

@@ -67,7 +67,7 @@ async function checkpointOps(
     id: checkpoint.id,
     parent,
     source: placement.source,
-    body: checkpointBody(serde, checkpoint, metadata, forms, blobs),
+    body: checkpointBody(serde, checkpoint, metadata, forms, blobs, ns === ""),
     heads,
   });
   return ops;

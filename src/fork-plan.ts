@@ -14,7 +14,7 @@ import { parseBody } from "./checkpoint-row.ts";
 import type { Checkpointer } from "./checkpointer.ts";
 import { HoldfastError } from "./errors.ts";
 import { type Draft, DraftSaver, type Edit, type ForkableGraph } from "./fork-draft.ts";
-import { BRANCHED_KEY, EFFECTS_KEY, FORK_KEY, type ForkMark, forkPolicyOf, readMetadata } from "./fork-mark.ts";
+import { EFFECTS_KEY, FORK_KEY, type ForkMark, forkPolicyOf, readMetadata } from "./fork-mark.ts";
 import { type ForkLevel, type ForkPlace, findPlace, graphAt, namespaceIn } from "./fork-place.ts";
 import type { OnFork } from "./fork-policy.ts";
 import { Lineage } from "./lineage.ts";
@@ -66,7 +66,6 @@ export async function planFork(app: ForkableGraph, saver: Checkpointer, request:
   };
   const marked = {
     [FORK_KEY]: mark,
-    [BRANCHED_KEY]: true,
     ...(effects === undefined ? {} : { [EFFECTS_KEY]: effects }),
   };
   const levels = await draftLevels(app, draft, place, request, marked);

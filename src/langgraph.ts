@@ -86,7 +86,10 @@ export function currentTask(config: GraphConfig | undefined = ambientConfig()): 
   const configurable = config?.configurable;
   const task = configurable?.["__pregel_task_id"];
   if (config === undefined || configurable === undefined || typeof task !== "string") return undefined;
-  const graphs = graphsAround(configurable["checkpoint_map"] as Readonly<Record<string, string>> | undefined);
+  const graphs = graphsAround(
+    configurable["checkpoint_map"] as Readonly<Record<string, string>> | undefined,
+    String(configurable["checkpoint_ns"] ?? ""),
+  );
   const [ns, checkpoint] = [...graphs].at(-1) ?? ["", ""];
   return {
     config,
@@ -105,11 +108,12 @@ export function currentTask(config: GraphConfig | undefined = ambientConfig()): 
  * The graphs around a task, outermost first. Inner `task()` calls and error handlers belong to the graph of their
  * caller: LangGraph lists them under a namespace of their own with the same checkpoint, which is never stored.
  */
-function graphsAround(map: Readonly<Record<string, string>> = {}): Map<string, string> {
+function graphsAround(map: Readonly<Record<string, string>> = {}, task: string): Map<string, string> {
   const graphs = new Map<string, string>();
   let outer: string | undefined;
   for (const [ns, checkpoint] of Object.entries(map).sort(([a], [b]) => a.length - b.length)) {
-    if (checkpoint === outer) continue;
+    // Where a state of a subgraph is addressed, LangGraph hands its map on, also to tasks that are not in that subgraph.
+    if (checkpoint === outer || !(ns === "" || task.startsWith(`${ns}|`))) continue;
     graphs.set(ns, checkpoint);
     outer = checkpoint;
   }
@@ -130,6 +134,21 @@ export function durabilityOf(config: GraphConfig): Durability {
 export function resumeStrictly(config: GraphConfig): void {
   const { configurable } = config;
   if (configurable !== undefined) configurable["__pregel_strict_resume"] ??= true;
+}
+
+/**
+ * A graph compiled with `checkpointer: true` keeps its state across calls. Where what it has loaded is of an earlier call
+ * (it ran from other checkpoints around it, `parents`), this call is no continuation of it, whatever the run around it is:
+ * LangGraph would take the earlier call's result for this one's.
+ */
+export function beginAnew(config: GraphConfig, parents: Readonly<Record<string, string>> = {}): void {
+  const { configurable = {} } = config;
+  const around = (configurable["checkpoint_map"] ?? {}) as Readonly<Record<string, string>>;
+  // A map that was handed over by a caller may hold more namespaces than those around.
+  const other = Object.entries(parents).some(
+    ([ns, checkpoint]) => Object.hasOwn(around, ns) && around[ns] !== checkpoint,
+  );
+  if (other) delete configurable["__pregel_resuming"];
 }
 
 /** Makes a version that a load marks as seen one that LangGraph itself never gives. */

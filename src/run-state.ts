@@ -9,14 +9,44 @@
  */
 
 import type { ChannelVersions } from "@langchain/langgraph-checkpoint";
-import type { OnFork } from "./effect.ts";
 import { type ErrorCode, HoldfastError } from "./errors.ts";
-import type { Durability } from "./langgraph.ts";
+import type { Branch } from "./fork-mark.ts";
+import type { OnFork } from "./fork-policy.ts";
+import type { Durability, GraphConfig } from "./langgraph.ts";
 import type { ThreadOrigin } from "./thread-origin.ts";
 import { ThreadWaits } from "./thread-waits.ts";
 
 /** Where a run is found in `configurable`; a symbol, so that it reaches no HTTP body, trace or stored config. */
 export const RUN_KEY = Symbol.for("holdfast.run");
+
+/** A run as it stands in a checkpoint map, with LangGraph's own object for it: the map may be the caller's, used again. */
+interface RunInMap {
+  readonly control: unknown;
+  readonly run: RunState;
+}
+
+/**
+ * The run of a saver call, node, tool or lambda. LangGraph loads a root that is addressed through a checkpoint map with a
+ * copy of the config, so that what is set on the copy is lost; the map itself reaches every later call.
+ */
+export function runOf(config: GraphConfig): RunState | undefined {
+  const { configurable } = config;
+  const map = configurable?.["checkpoint_map"] as { readonly [RUN_KEY]?: RunInMap } | undefined;
+  return (configurable?.[RUN_KEY] as RunState | undefined) ?? map?.[RUN_KEY]?.run;
+}
+
+/** The run of a config that loads; begun where there is none. */
+export function enterRun(config: GraphConfig, begin: () => RunState): RunState {
+  const configurable = config.configurable as Record<PropertyKey, unknown>;
+  const own = configurable[RUN_KEY] as RunState | undefined;
+  if (own !== undefined) return own;
+  const map = configurable["checkpoint_map"] as { [RUN_KEY]?: RunInMap } | undefined;
+  const inMap = map?.[RUN_KEY];
+  const run = inMap !== undefined && inMap.control === config.control ? inMap.run : begin();
+  configurable[RUN_KEY] = run;
+  if (map !== undefined) map[RUN_KEY] = { control: config.control, run };
+  return run;
+}
 
 /** What a caller did to a thread that waits. */
 const CALLERS_FAULT: ReadonlySet<ErrorCode> = new Set([
@@ -53,8 +83,12 @@ export class RunThread {
   readonly waits = new ThreadWaits();
   /** What interrupts had seen of each namespace's channels when the run loaded it. */
   readonly seen = new Map<string, ChannelVersions | undefined>();
-  /** What this branch's fork says about effects that were left behind; carried on by every later checkpoint. */
-  effectsPolicy: OnFork | undefined;
+  /** What the run's own branch hands on; of a look from outside, that of the last one. */
+  branch: Branch | undefined;
+  /** The root checkpoint on which a command of this run has written. */
+  commanded: string | undefined;
+  /** The same of other root checkpoints that were looked at. */
+  readonly #branches = new Map<string, Branch>();
   /** Graph and owner, as the loaded checkpoint says; carried on by every later one. */
   origin: ThreadOrigin = {};
 
@@ -79,6 +113,34 @@ export class RunThread {
     if (this.#headAtLoad.size > 64) this.#headAtLoad.clear();
     this.#headAtLoad.set(loaded, head);
     this.#headAtLoad.set(COPY + (parent ?? ""), head);
+  }
+
+  /** What a root checkpoint hands on. In a run the first one loaded is the run's own: LangGraph looks at the head as well. */
+  knowBranch(checkpoint: string, branch: Branch, inRun: boolean): void {
+    if (this.#branches.size > 64) this.#branches.clear();
+    this.#branches.set(checkpoint, branch);
+    if (!inRun || this.branch === undefined) this.branch = branch;
+  }
+
+  /** A root checkpoint was put, and the run goes on from it. */
+  putBranch(checkpoint: string, branch: Branch): void {
+    this.branch = branch;
+    this.#branches.set(checkpoint, branch);
+  }
+
+  /** What the checkpoint hands on to the one that is put on it. */
+  branchAt(checkpoint: string | undefined): Branch | undefined {
+    return checkpoint === undefined ? undefined : (this.#branches.get(checkpoint) ?? this.branch);
+  }
+
+  /** What the branch says about effects that were left behind. */
+  get effectsPolicy(): OnFork | undefined {
+    return this.branch?.effects;
+  }
+
+  /** Whether effects of other lineages may stand in the thread. */
+  get branched(): boolean {
+    return this.branch?.branched ?? false;
   }
 
   /** Whether this thread's root was ever loaded here. */
