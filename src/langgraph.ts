@@ -120,6 +120,15 @@ function graphsAround(map: Readonly<Record<string, string>> = {}, task: string):
   return graphs;
 }
 
+/** The checkpoints that a saver call belongs to: of its own namespace, and of the graphs around it. */
+export function checkpointsAround(
+  config: GraphConfig,
+  { ns, checkpoint }: { readonly ns: string; readonly checkpoint: string | undefined },
+): Map<string, string> {
+  const map = (config.configurable?.["checkpoint_map"] ?? {}) as Readonly<Record<string, string>>;
+  return new Map([...Object.entries(map), [ns, checkpoint ?? ""]]);
+}
+
 /** A run's durability as its saver calls carry it. LangGraph's default is "async". */
 export function durabilityOf(config: GraphConfig): Durability {
   const value = config.durability ?? config.configurable?.["__pregel_durability"];

@@ -9,7 +9,16 @@ import { readInterrupt } from "./dialects.ts";
 import { digestOf } from "./effect-record.ts";
 import { HoldfastError } from "./errors.ts";
 import { channels } from "./events.ts";
-import { type GraphConfig, INTERRUPT, isInterruptId, NULL_TASK_ID, RESUME, TASK_ERROR, wentOn } from "./langgraph.ts";
+import {
+  checkpointsAround,
+  type GraphConfig,
+  INTERRUPT,
+  isInterruptId,
+  NULL_TASK_ID,
+  RESUME,
+  TASK_ERROR,
+  wentOn,
+} from "./langgraph.ts";
 import type { WaitRow } from "./model.ts";
 import type { Place } from "./place.ts";
 import { originOfRun, type ThreadOrigin } from "./thread-origin.ts";
@@ -28,8 +37,8 @@ export type Write = readonly [channel: string, value: unknown];
 
 export class ThreadWaits {
   readonly #active = new Map<string, WaitRow>();
-  /** Opened by this run itself. */
-  readonly #own = new Set<string>();
+  /** Opened by this run itself, with the checkpoints of the graphs around: namespace → checkpoint. */
+  readonly #own = new Map<string, ReadonlyMap<string, string>>();
   /** Waits whose decision a call of this run has returned. */
   readonly #taken = new Set<string>();
   #end: ChainEnd = CHAIN_START;
@@ -61,9 +70,9 @@ export class ThreadWaits {
     return this.active.filter(({ id }) => !this.#own.has(id));
   }
 
-  /** What a call of this run has opened, or found changed. */
-  set(row: WaitRow): void {
-    if (!this.#active.has(row.id)) this.#own.add(row.id);
+  /** What a call of this run has opened, or found changed; `around`: the checkpoints of its graph and those around it. */
+  set(row: WaitRow, around: ReadonlyMap<string, string> = new Map([[row.ns, row.checkpoint]])): void {
+    if (!this.#active.has(row.id)) this.#own.set(row.id, around);
     this.#active.set(row.id, row);
     if (row.status === "open") this.#taken.delete(row.id);
   }
@@ -131,12 +140,17 @@ export class ThreadWaits {
   }
 
   /**
-   * A superstep is complete: nothing in its tasks waits any more. In exit durability the checkpoint of a pause is put after
-   * the pause, so what this run has opened stays.
+   * The superstep that ran from `place.checkpoint` is complete: nothing in its tasks waits any more. In async durability
+   * the next superstep may have paused before this is put, and in exit durability the pause itself comes first: what this
+   * run has opened elsewhere stays.
    */
   complete(place: Place, era: number, exit: boolean): Op[] {
-    const rows = exit ? this.loaded : this.active;
-    return rows.filter(({ ns }) => within(ns, place.ns)).map((row) => this.#ended(row, era));
+    const ended = this.active.filter(({ id, ns }) => {
+      if (!within(ns, place.ns)) return false;
+      const own = this.#own.get(id);
+      return own === undefined || (!exit && own.get(place.ns) === place.checkpoint);
+    });
+    return ended.map((row) => this.#ended(row, era));
   }
 
   /** The thread goes on without the waits it had: each is closed by a recorded decision. */
@@ -213,7 +227,7 @@ export class ThreadWaits {
         blobs,
       ),
     };
-    this.set(row);
+    this.set(row, checkpointsAround(at.config, at.place));
     const { thread } = at.place;
     return [...blobs.ops(thread, at.era), { kind: "wait", thread, era: at.era, row, expect: known?.rev ?? null }];
   }

@@ -258,13 +258,13 @@ class WaitCall {
       ...blobs.ops(thread.thread, thread.era),
       { kind: "wait", thread: thread.thread, era: thread.era, row, expect: null },
     ]);
-    thread.waits.set(row);
+    thread.waits.set(row, place.checkpoints);
     return { id: row.id, value };
   }
 
   async #shown(row: WaitRow): Promise<Opened> {
     const { record } = await this.#ledger.read(row);
-    this.#site.thread.waits.set(row);
+    this.#site.thread.waits.set(row, this.#site.place.checkpoints);
     const { problem } = record;
     return { id: row.id, value: problem === undefined ? record.value : { ...(record.value as object), problem } };
   }

@@ -17,7 +17,9 @@ const State = Annotation.Root({ answer: Annotation<string> });
 
 const build = (checkpointer: Checkpointer) =>
   new StateGraph(State)
-    .addNode("a", async () => ({ answer: (await ask("Pay?", { details: { cents: 4200 }, deadline: "30 days" })).decision }))
+    .addNode("a", async () => ({
+      answer: (await ask("Pay?", { details: { cents: 4200 }, deadline: "30 days" })).decision,
+    }))
     .addEdge(START, "a")
     .compile({ checkpointer });
 
