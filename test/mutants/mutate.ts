@@ -17,6 +17,7 @@ export interface Library {
   readonly holdfast: typeof import("holdfast");
   readonly memory: typeof import("holdfast/checkpointers/memory");
   readonly jsonl: typeof import("holdfast/checkpointers/jsonl");
+  readonly approvals: typeof import("holdfast/approvals");
 }
 
 export interface Mutation {
@@ -50,6 +51,7 @@ export async function mutate(...mutations: readonly Mutation[]): Promise<Library
       holdfast,
       memory: await load("checkpointers/memory/index.js"),
       jsonl: await load("checkpointers/jsonl/index.js"),
+      approvals: await load("src/approvals/index.js"),
     };
   } finally {
     rmSync(directory, { recursive: true });
