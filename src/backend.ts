@@ -350,6 +350,11 @@ export function planWrites(
   return { row: row(slot, codec + JSON.stringify(fresh)), verdict: undefined };
 }
 
+/** How often a thread id has been deleted before, as it is now. */
+export async function eraOf(backend: Backend, thread: string): Promise<number> {
+  return (await backend.load(thread, "", undefined)).era;
+}
+
 /** What a closed backend answers. */
 export function closedError(name: string): HoldfastError {
   return new HoldfastError("CLOSED", `The checkpointer ${name} is closed. Open it again before using it.`, {

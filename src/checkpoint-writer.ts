@@ -5,7 +5,7 @@
 
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { ChannelVersions, Checkpoint, CheckpointMetadata, PendingWrite } from "@langchain/langgraph-checkpoint";
-import type { Backend, Op } from "./backend.ts";
+import { type Backend, eraOf, type Op } from "./backend.ts";
 import {
   type ChannelSplit,
   checkpointBody,
@@ -144,7 +144,9 @@ export class CheckpointWriter {
         ...waitOps,
       ];
       if (thread === undefined)
-        return this.eraOf(place.thread).then((now) => this.#queue.enqueue(build(now), undefined, { urgent: true }));
+        return eraOf(this.#backend, place.thread).then((now) =>
+          this.#queue.enqueue(build(now), undefined, { urgent: true }),
+        );
       const ops = build(era);
       if (ops.length === 0) return Promise.resolve();
       // Who goes on with a paused thread loads it first: a waiting thread keeps nothing in memory.
@@ -171,10 +173,6 @@ export class CheckpointWriter {
       this.#known.drop(thread.thread);
     }
     return Promise.reject(error);
-  }
-
-  async eraOf(thread: string): Promise<number> {
-    return (await this.#backend.load(thread, "", undefined)).era;
   }
 
   #queuePut(
@@ -307,7 +305,7 @@ export class CheckpointWriter {
     const copy = structuredClone({ ...checkpoint, channel_values: {} });
     const meta = { ...metadata };
     if (this.#queue.waiting > 0) await this.#queue.flush();
-    const writer = thread ?? new RunThread(place.thread, await this.eraOf(place.thread));
+    const writer = thread ?? new RunThread(place.thread, await eraOf(this.#backend, place.thread));
     writer.assertMayWrite();
     const parent = await this.#known.fetchForms(place.thread, place.ns, place.checkpoint);
     return this.#queuePut(config, place, writer, copy, meta, split, parent, sink);

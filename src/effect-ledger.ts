@@ -7,7 +7,7 @@
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Backend, EffectQuery, Op } from "./backend.ts";
+import { type Backend, type EffectQuery, eraOf, type Op } from "./backend.ts";
 import type { CommitQueue } from "./commit-queue.ts";
 import {
   type EffectContent,
@@ -208,7 +208,7 @@ export class EffectLedger {
       ...("done" in decision ? { value: tree(decision.done, "the outcome") } : {}),
     };
     const status = "done" in decision ? "done" : "notDone" in decision ? "not-executed" : "given-up";
-    const era = row.thread === "" ? 0 : (await this.backend.load(row.thread, "", undefined)).era;
+    const era = row.thread === "" ? 0 : await eraOf(this.backend, row.thread);
     const asked = await this.#waits.settleOps(settleId(row), by, era);
     await this.write({ ...row, status }, content, row, era, blobs, asked);
     return recorded;

@@ -75,13 +75,7 @@ async function checkpointOps(
 
 /** Nothing of the head that is left goes on to wait. */
 async function supersededWaits({ backend, waitLedger }: Checkpointer, { request, place }: ForkPlan): Promise<Op[]> {
-  const ops: Op[] = [];
-  let end = await waitLedger.chainEnd(request.thread);
-  const by = request.kind;
-  for (const row of await backend.waits({ thread: request.thread, status: ["open", "answered"] })) {
-    const decided = waitLedger.decide(row, { type: "supersede", by, via: "fork" }, end, place.root.era);
-    end = decided.end;
-    ops.push(...decided.ops);
-  }
-  return ops;
+  const { thread, kind } = request;
+  const rows = await backend.waits({ thread, status: ["open", "answered"] });
+  return waitLedger.supersede(rows, { by: kind, via: "fork" }, await waitLedger.chainEnd(thread), place.root.era).ops;
 }

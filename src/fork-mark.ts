@@ -2,7 +2,7 @@
 
 import type { Backend } from "./backend.ts";
 import type { ReadCheckpoint } from "./checkpoint-reader.ts";
-import { type ParsedBody, parseBody } from "./checkpoint-row.ts";
+import { parseBody } from "./checkpoint-row.ts";
 import { isOnFork, type OnFork } from "./fork-policy.ts";
 import type { CheckpointRow } from "./model.ts";
 import type { Serde } from "./serde.ts";
@@ -85,11 +85,11 @@ export async function readMetadata(
   backend: Backend,
   serde: Serde,
   row: CheckpointRow,
-  body: ParsedBody = parseBody(serde, row),
 ): Promise<Readonly<Record<string, unknown>>> {
+  const { m } = parseBody(serde, row);
   const reader = new ValueReader(backend, serde, row.thread);
-  await reader.fetch([serde.stringify(body.m)], []);
-  return reader.revive(body.m, () => `metadata of checkpoint ${row.id}`) as Record<string, unknown>;
+  await reader.fetch([serde.stringify(m)], []);
+  return reader.revive(m, () => `metadata of checkpoint ${row.id}`) as Record<string, unknown>;
 }
 
 export function forkMarkOf(metadata: Readonly<Record<string, unknown>> | undefined): ForkMark | undefined {

@@ -10,7 +10,6 @@ import {
   emptyCheckpoint,
   uuid6,
 } from "@langchain/langgraph-checkpoint";
-import { parseBody } from "./checkpoint-row.ts";
 import type { Checkpointer } from "./checkpointer.ts";
 import { HoldfastError } from "./errors.ts";
 import { type Draft, DraftSaver, type Edit, type ForkableGraph } from "./fork-draft.ts";
@@ -215,7 +214,7 @@ async function stateThen(
   const rank = new Map(done.map((id, i) => [id, i]));
   let best: { readonly id: string; readonly rank: number } | undefined;
   for await (const row of backend.checkpoints({ thread, ns })) {
-    const { parents } = await readMetadata(backend, effectLedger.serde, row, parseBody(effectLedger.serde, row));
+    const { parents } = await readMetadata(backend, effectLedger.serde, row);
     const at = rank.get((parents as Record<string, string> | undefined)?.[""] ?? "");
     if (at === undefined || (best !== undefined && at >= best.rank)) continue;
     best = { id: row.id, rank: at };

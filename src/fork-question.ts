@@ -1,10 +1,10 @@
 /** The question an effect asks where another lineage has left something behind that it might do twice. */
 
 import type { EffectCall } from "./effect-call.ts";
-import { digestOf, type StoredEffect } from "./effect-record.ts";
+import type { StoredEffect } from "./effect-record.ts";
 import { clip } from "./effect-refusals.ts";
+import { accepted, shownDigest, waitAt } from "./wait-call.ts";
 import { waitName } from "./wait-record.ts";
-import { reopen, type Taken, waitAt } from "./wait-call.ts";
 
 /** What a fork question shows as its `details`. */
 export interface ForkQuestionDetails {
@@ -48,10 +48,8 @@ export class ForkQuestion {
   /** Whether this call's question was asked before and is not finished. */
   isOpen(): boolean {
     const { site } = this.#call;
-    if (site.thread.waits.active.length === 0) return false;
-    const { serde } = site.saver.waitLedger;
-    const shown = serde.toTree([this.#name, this.#shown], site.saver.waitLedger.blobs(), () => "a question");
-    const digest = digestOf(serde, shown);
+    if (site.thread.waits.isEmpty) return false;
+    const digest = shownDigest(site.saver.waitLedger, { kind: "question", name: this.#name, shown: this.#shown });
     return site.thread.waits.active.some((row) => row.task === site.place.task && row.digest === digest);
   }
 
@@ -83,21 +81,10 @@ export class ForkQuestion {
     if (type !== "respond") return { does: "refuse", left: about.key, by, comment };
     const response = value as { readonly recorded?: true; readonly outcome?: unknown };
     if (response.recorded === true) return { does: "reuse", left: about.key };
-    return {
-      does: "use",
-      left: about.key,
-      value: await this.#checked(definition.output, response.outcome, taken),
-      by,
-      at,
-    };
-  }
-
-  async #checked(output: EffectCall["definition"]["output"], value: unknown, taken: Taken): Promise<unknown> {
-    try {
-      return output === undefined ? value : output.parse(value);
-    } catch (error) {
-      return reopen(this.#call.site, taken, error instanceof Error ? error.message : String(error));
-    }
+    const { output } = definition;
+    const { outcome } = response;
+    const told = output === undefined ? outcome : await accepted(site, taken, output, outcome);
+    return { does: "use", left: about.key, value: told, by, at };
   }
 }
 

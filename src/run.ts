@@ -2,6 +2,7 @@
 
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { isCommand } from "@langchain/langgraph";
+import { eraOf } from "./backend.ts";
 import { type Checkpointer, isCheckpointer } from "./checkpointer.ts";
 import { digestOf } from "./effect-record.ts";
 import { HoldfastError } from "./errors.ts";
@@ -171,6 +172,6 @@ async function isLastInput(saver: Checkpointer, thread: string, input: unknown):
 
 async function reconcile(saver: Checkpointer, thread: string, finishedAt: string | undefined): Promise<void> {
   if (saver.journal === undefined) return;
-  const { era } = await saver.backend.load(thread, "", undefined);
+  const era = await eraOf(saver.backend, thread);
   await saver.journal.reconcile(thread, era, await saver.effects({ thread }), finishedAt);
 }

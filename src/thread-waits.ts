@@ -61,6 +61,11 @@ export class ThreadWaits {
     return wentOn(checkpoint, this.#news);
   }
 
+  /** Whether nothing waits. */
+  get isEmpty(): boolean {
+    return this.#active.size === 0;
+  }
+
   get active(): readonly WaitRow[] {
     return [...this.#active.values()];
   }
@@ -92,26 +97,23 @@ export class ThreadWaits {
    */
   resume(
     ledger: WaitLedger,
-    config: GraphConfig,
-    place: Place,
-    era: number,
-    task: string,
+    at: WaitPlace,
     writes: readonly Write[],
   ): { readonly ops: Op[]; readonly writes: readonly Write[] } {
     const resumes = writes.filter(([channel]) => channel === RESUME);
     const [first] = resumes;
     if (first === undefined) return { ops: [], writes };
     const [, value] = first;
-    if (task === NULL_TASK_ID) {
+    if (at.task === NULL_TASK_ID) {
       const rest = writes.filter(([channel]) => channel !== RESUME);
       // In a subgraph this is the outermost graph's resume once more.
-      const row = place.ns === "" ? this.#onlyAskable() : undefined;
-      return { ops: row === undefined ? [] : this.#answer(ledger, config, row, value, era), writes: rest };
+      const row = at.place.ns === "" ? this.#onlyAskable() : undefined;
+      return { ops: row === undefined ? [] : this.#answer(ledger, at, row, value), writes: rest };
     }
-    const row = isInterruptId(task) ? this.#active.get(task) : undefined;
+    const row = isInterruptId(at.task) ? this.#active.get(at.task) : undefined;
     if (row === undefined || resumes.length !== writes.length) return { ops: [], writes };
     const answer = Array.isArray(value) ? value.at(-1) : value;
-    return { ops: this.#answer(ledger, config, row, answer, era), writes: [] };
+    return { ops: this.#answer(ledger, at, row, answer), writes: [] };
   }
 
   /** The pauses of a task: those that are not there yet are opened. */
@@ -125,8 +127,8 @@ export class ThreadWaits {
   }
 
   /** A task's result: the decisions it used are consumed; questions it went on without are superseded. */
-  finish(place: Place, era: number, task: string, writes: readonly Write[]): Op[] {
-    if (this.#active.size === 0) return [];
+  finish({ place, era, task }: WaitPlace, writes: readonly Write[]): Op[] {
+    if (this.isEmpty) return [];
     const stopped = writes.some(([channel]) => channel === INTERRUPT || channel === TASK_ERROR);
     const ops: Op[] = [];
     for (const row of this.#active.values()) {
@@ -155,14 +157,10 @@ export class ThreadWaits {
 
   /** The thread goes on without the waits it had: each is closed by a recorded decision. */
   supersede(ledger: WaitLedger, place: Place, era: number, by: string): Op[] {
-    const ops: Op[] = [];
-    for (const row of this.loaded) {
-      if (!within(row.ns, place.ns)) continue;
-      const decided = ledger.decide(row, { type: "supersede", by, via: "graph" }, this.#end, era);
-      this.#end = decided.end;
-      this.#active.delete(row.id);
-      ops.push(...decided.ops);
-    }
+    const rows = this.loaded.filter(({ ns }) => within(ns, place.ns));
+    const { ops, end } = ledger.supersede(rows, { by, via: "graph" }, this.#end, era);
+    this.#end = end;
+    for (const { id } of rows) this.#active.delete(id);
     return ops;
   }
 
@@ -185,7 +183,7 @@ export class ThreadWaits {
     );
   }
 
-  #answer(ledger: WaitLedger, config: GraphConfig, row: WaitRow, value: unknown, era: number): Op[] {
+  #answer(ledger: WaitLedger, { config, era }: WaitPlace, row: WaitRow, value: unknown): Op[] {
     // LangGraph would hand a second answer to the next question of the task.
     if (row.status !== "open") throw answeredBefore(row);
     const { allow, schema } = parseWait(ledger.serde, row);
@@ -233,7 +231,7 @@ export class ThreadWaits {
   }
 }
 
-/** Where a wait is opened. */
+/** Where a task pauses, goes on, or ends. */
 export interface WaitPlace {
   readonly config: GraphConfig;
   /** What the thread's checkpoints say of its graph and owner, where the run's config says nothing. */

@@ -1,6 +1,7 @@
 /** One call that waits: finds what is recorded, takes the decision, or opens the wait and pauses the task. */
 
 import { GraphInterrupt } from "@langchain/langgraph";
+import type { Schema } from "./effect.ts";
 import { digestOf, effectKey } from "./effect-record.ts";
 import { clip } from "./effect-refusals.ts";
 import { type Attempt, barrier, type Site } from "./effect-site.ts";
@@ -90,8 +91,28 @@ export function waitAt(site: Site, spec: WaitSpec): Promise<Taken> {
   return new WaitCall(site, spec).taken();
 }
 
+/** Digest of what a waiting call shows, by which its wait is found. */
+export function shownDigest(
+  ledger: WaitLedger,
+  { kind, name, shown }: Pick<WaitSpec, "kind" | "name" | "shown">,
+): string {
+  return digestOf(
+    ledger.serde,
+    ledger.serde.toTree([name, shown], ledger.blobs(), () => `${kind} ${name}`),
+  );
+}
+
+/** A decided value as the schema makes it. Where it does not fit, the wait opens again, says why, and the task pauses. */
+export async function accepted<T>(site: Site, taken: Taken, schema: Schema<T>, value: unknown): Promise<T> {
+  try {
+    return schema.parse(value);
+  } catch (error) {
+    return reopen(site, taken, error instanceof Error ? error.message : String(error));
+  }
+}
+
 /** Opens a decided wait again, because its decision could not be used, and pauses. */
-export async function reopen(site: Site, { wait }: Taken, problem: string): Promise<never> {
+async function reopen(site: Site, { wait }: Taken, problem: string): Promise<never> {
   const ledger = site.saver.waitLedger;
   const [row] = await ledger.rows({ id: wait.id });
   if (row === undefined) throw new GraphInterrupt([]);
@@ -118,9 +139,7 @@ class WaitCall {
     this.#spec = spec;
     this.#ledger = site.saver.waitLedger;
     this.#calls = callsAt(site);
-    const { serde } = this.#ledger;
-    const shown = serde.toTree([spec.name, spec.shown], this.#ledger.blobs(), () => `${spec.kind} ${spec.name}`);
-    this.#digest = digestOf(serde, shown);
+    this.#digest = shownDigest(this.#ledger, spec);
     const equal = `${spec.kind}\u0000${spec.name}\u0000${this.#digest}`;
     const ordinal = this.#calls.ordinals.get(equal) ?? 0;
     this.#calls.ordinals.set(equal, ordinal + 1);
@@ -201,18 +220,13 @@ class WaitCall {
       if (row.kind !== kind || row.name !== name || this.#calls.called.has(row.id)) continue;
       if (row.status === "answered" || row.status === "consumed") throw await this.#contentChanged(row);
       if (row.status !== "open") continue;
-      const superseded = await this.#ledger.record(row, {
-        type: "supersede",
-        by: "graph",
-        comment: "The question has changed.",
-      });
-      recorded = recorded.filter(({ id }) => id !== superseded.id);
+      await this.#ledger.record(row, { type: "supersede", by: "graph", comment: "The question has changed." });
     }
   }
 
   async #open(): Promise<Opened> {
     const { saver, thread, place } = this.#site;
-    const { spec, ledger } = { spec: this.#spec, ledger: this.#ledger };
+    const [spec, ledger] = [this.#spec, this.#ledger];
     const { serde } = ledger;
     const blobs = ledger.blobs();
     const tree = (value: unknown, what: string): Tree =>

@@ -6,7 +6,7 @@ import { HoldfastError, isHoldfastError } from "./errors.ts";
 import { durabilityOf, type GraphConfig } from "./langgraph.ts";
 import type { Place } from "./place.ts";
 import type { RunThread } from "./run-state.ts";
-import { threadWaiting, type Write } from "./thread-waits.ts";
+import { threadWaiting, type WaitPlace, type Write } from "./thread-waits.ts";
 import type { WaitLedger } from "./wait-ledger.ts";
 
 /** Of a task's writes; and those of them that are to be stored. @throws AMBIGUOUS_ANSWER, INVALID_ANSWER, ALREADY_ANSWERED */
@@ -19,25 +19,16 @@ export function waitsOfWrites(
   given: readonly Write[],
 ): { readonly ops: readonly Op[]; readonly writes: readonly Write[] } {
   const { waits, era, origin } = thread;
-  const { ops, writes } = resumed(ledger, thread, config, place, task, given);
-  ops.push(
-    ...waits.finish(place, era, task, writes),
-    ...waits.pause(ledger, { config, origin, place, era, task }, writes),
-  );
+  const at = { config, origin, place, era, task };
+  const { ops, writes } = resumed(ledger, thread, at, given);
+  ops.push(...waits.finish(at, writes), ...waits.pause(ledger, at, writes));
   return { ops, writes };
 }
 
 /** A resume that is refused refuses its run: LangGraph already holds the answer, and would give it to a later question. */
-function resumed(
-  ledger: WaitLedger,
-  thread: RunThread,
-  config: GraphConfig,
-  place: Place,
-  task: string,
-  given: readonly Write[],
-): ReturnType<RunThread["waits"]["resume"]> {
+function resumed(ledger: WaitLedger, thread: RunThread, at: WaitPlace, given: readonly Write[]) {
   try {
-    return thread.waits.resume(ledger, config, place, thread.era, task, given);
+    return thread.waits.resume(ledger, at, given);
   } catch (error) {
     if (isHoldfastError(error)) thread.refuse(error);
     throw error;
@@ -54,7 +45,7 @@ export function waitsOfPut(
   source: string,
   inRun: boolean,
 ): readonly Op[] {
-  if (waits.active.length === 0) return [];
+  if (waits.isEmpty) return [];
   // Exit durability stores the last checkpoint of a run only, and its source does not say how the run began.
   const exit = durabilityOf(config) === "exit";
   const begun = exit && place.ns === "" && source === "loop" && !waits.resumed(checkpoint) ? "input" : source;

@@ -11,7 +11,7 @@
  */
 
 import type { CheckpointTuple } from "@langchain/langgraph-checkpoint";
-import type { Backend, Op, WaitQuery } from "./backend.ts";
+import { type Backend, eraOf, type Op, type WaitQuery } from "./backend.ts";
 import type { CommitQueue } from "./commit-queue.ts";
 import { resumeValue } from "./dialects.ts";
 import { HoldfastError, isHoldfastError } from "./errors.ts";
@@ -65,7 +65,7 @@ export interface BrokenDecision {
 }
 
 /** How a wait ends, or opens again. */
-export interface Verdict {
+export interface Ending {
   readonly type: DecisionKind;
   readonly value?: unknown;
   readonly comment?: string | undefined;
@@ -130,14 +130,14 @@ export class WaitLedger {
   /** The operations that record a decision and move the wait on, and the row and chain after them. */
   decide(
     row: WaitRow,
-    verdict: Verdict,
+    ending: Ending,
     after: ChainEnd,
     era: number,
   ): { readonly ops: Op[]; readonly row: WaitRow; readonly end: ChainEnd } {
     const blobs = this.blobs();
-    const { type, by, via, comment } = verdict;
+    const { type, by, via, comment } = ending;
     const value =
-      "value" in verdict ? this.serde.toTree(verdict.value, blobs, () => `the answer to ${row.name}`) : undefined;
+      "value" in ending ? this.serde.toTree(ending.value, blobs, () => `the answer to ${row.name}`) : undefined;
     const content = { type, at: this.now(), by, via, digest: row.digest, comment, value };
     const link = decisionRow(this.serde, row.thread, row.id, after, content, blobs);
     const status = type === "supersede" || type === "reopen" ? STATUS_AFTER[type] : "answered";
@@ -150,11 +150,27 @@ export class WaitLedger {
     return { ops, row: next, end: link };
   }
 
+  /** The operations by which a thread goes on without these waits, and the end of its chain after them. */
+  supersede(
+    rows: readonly WaitRow[],
+    who: Decider,
+    after: ChainEnd,
+    era: number,
+  ): { readonly ops: Op[]; readonly end: ChainEnd } {
+    const ops: Op[] = [];
+    let end = after;
+    for (const row of rows) {
+      const decided = this.decide(row, { ...who, type: "supersede" }, end, era);
+      end = decided.end;
+      ops.push(...decided.ops);
+    }
+    return { ops, end };
+  }
+
   /** Records a decision, durably. @throws WAIT_CONFLICT, DECISION_CONFLICT, THREAD_DELETED */
-  async record(row: WaitRow, verdict: Verdict): Promise<WaitRow> {
+  async record(row: WaitRow, ending: Ending): Promise<WaitRow> {
     const after = await this.chainEnd(row.thread);
-    const { era } = await this.backend.load(row.thread, "", undefined);
-    const decided = this.decide(row, verdict, after, era);
+    const decided = this.decide(row, ending, after, await eraOf(this.backend, row.thread));
     await this.commit(decided.ops);
     return decided.row;
   }
@@ -216,34 +232,11 @@ export class WaitLedger {
     if (row.status !== "open" || row.due === undefined || row.due > this.now()) return undefined;
     if (row.kind !== "question") return this.record(row, { type: "due", by: "clock" });
     const { onDeadline } = (await this.read(row)).record;
-    const verdict: Verdict =
+    const ending: Ending =
       typeof onDeadline === "object"
         ? { type: "respond", value: onDeadline.value, by: "deadline" }
         : { type: "reject", comment: "The deadline has passed.", by: "deadline" };
-    return this.record(row, verdict);
-  }
-
-  /** Records the due times that have come; resolves with how many. */
-  async decideAllDue(limit = 1000): Promise<number> {
-    const due = await this.rows({ status: ["open"], dueBy: this.now(), limit });
-    let decided = 0;
-    for (const row of due) if (await this.#tried(() => this.decideDue(row))) decided += 1;
-    return decided;
-  }
-
-  /**
-   * Takes a thread's answered wait to go on with it: true where no living process has it. Released by a run that
-   * consumes it, or by the death of the process.
-   */
-  async hold(row: WaitRow): Promise<boolean> {
-    const { owner } = this.backend;
-    if (row.holder !== undefined && row.holder !== owner && (await this.backend.ownerAlive(row.holder))) return false;
-    const { era } = await this.backend.load(row.thread, "", undefined);
-    const held: WaitRow = { ...row, holder: owner, rev: row.rev + 1 };
-    return this.#tried(async () => {
-      await this.commit([{ kind: "wait", thread: row.thread, era, row: held, expect: row.rev }]);
-      return held;
-    });
+    return this.record(row, ending);
   }
 
   /** A loaded checkpoint with what was answered to its tasks' plain interrupts, as if a resume had named them. */

@@ -2,7 +2,7 @@
 
 import { hash } from "node:crypto";
 import type { Backend } from "./backend.ts";
-import type { DecisionRow, WaitKind, WaitRow, WaitStatus } from "./model.ts";
+import type { DecisionRow, WaitRow } from "./model.ts";
 import { encoded, payload, type Serde, type Tree } from "./serde.ts";
 import { type BlobCollector, contentHash, inlineOrBlob, ValueReader } from "./values.ts";
 
@@ -72,23 +72,11 @@ export interface WaitContent {
 export const waitName = (text: string): string => text.slice(0, 200).toWellFormed();
 
 /** A wait, decoded. */
-export interface WaitRecord {
-  readonly id: string;
-  readonly thread: string;
-  readonly ns: string;
-  readonly checkpoint: string;
-  readonly task: string;
-  readonly kind: WaitKind;
-  readonly name: string;
-  readonly digest: string;
-  readonly status: WaitStatus;
+export interface WaitRecord extends Omit<WaitRow, "openedAt" | "due" | "decision" | "holder" | "rev" | "body"> {
   readonly openedAt: Date;
   readonly due: Date | undefined;
   readonly deadline: Date | undefined;
   readonly onDeadline: OnDeadline | undefined;
-  readonly graph: string | undefined;
-  readonly assignee: string | undefined;
-  readonly owner: string | undefined;
   /** The interrupt's value. */
   readonly value: unknown;
   /** What is to be approved; undefined where nothing was given. */
@@ -107,17 +95,6 @@ export interface StoredWait {
   readonly record: WaitRecord;
 }
 
-interface ParsedWait {
-  readonly value: Tree;
-  readonly details?: Tree;
-  readonly allow: readonly DecisionType[];
-  readonly schema?: unknown;
-  readonly deadline?: number;
-  readonly onDeadline?: "reject" | "hold" | "value";
-  readonly onDeadlineValue?: Tree;
-  readonly problem?: string;
-}
-
 /** Row text. `blobs` must have been given to the serde for every tree of the content; it gets what else is needed. */
 export function waitBody(serde: Serde, content: WaitContent, blobs: BlobCollector): string {
   const { value, details, onDeadlineValue, ...plain } = content;
@@ -130,8 +107,8 @@ export function waitBody(serde: Serde, content: WaitContent, blobs: BlobCollecto
 }
 
 /** The parts of a body that are plain JSON; values stay as they are stored. */
-export function parseWait(serde: Serde, row: WaitRow): ParsedWait {
-  return serde.parse(payload(row.body)) as unknown as ParsedWait;
+export function parseWait(serde: Serde, row: WaitRow): WaitContent {
+  return serde.parse(payload(row.body)) as unknown as WaitContent;
 }
 
 export async function readWait(
@@ -160,16 +137,6 @@ export async function readWait(
     decision,
   };
   return { row, record };
-}
-
-interface ParsedDecision {
-  readonly type: DecisionKind;
-  readonly at: number;
-  readonly by: string;
-  readonly via?: string;
-  readonly digest: string;
-  readonly comment?: string;
-  readonly value?: Tree;
 }
 
 export interface DecisionContent {
@@ -212,7 +179,7 @@ export function decisionHash(before: string, row: Omit<DecisionRow, "hash">): st
 }
 
 export async function readDecision(backend: Backend, serde: Serde, row: DecisionRow): Promise<DecisionRecord> {
-  const parsed = serde.parse(payload(row.body)) as unknown as ParsedDecision;
+  const parsed = serde.parse(payload(row.body)) as unknown as DecisionContent;
   const reader = new ValueReader(backend, serde, row.thread);
   await reader.fetch([row.body], [parsed.value]);
   const value =
@@ -244,7 +211,7 @@ export async function checkDecision(
   if (row.seq !== before.seq + 1) return `decision ${before.seq + 1} is missing`;
   if (decisionHash(before.hash, row) !== row.hash) return "its text, or one before it, is not what was hashed";
   const reader = new ValueReader(backend, serde, row.thread);
-  const { value } = serde.parse(payload(row.body)) as unknown as ParsedDecision;
+  const { value } = serde.parse(payload(row.body)) as unknown as DecisionContent;
   await reader.fetch([row.body], [value]);
   for (const key of serde.blobHashes([row.body])) if (!reader.blobs.has(key)) return "its value is missing";
   for (const [key, data] of reader.blobs) if (contentHash(data) !== key) return "its value is not what was hashed";

@@ -16,7 +16,7 @@ import { type Duration, momentMs } from "./durations.ts";
 import type { Schema } from "./effect.ts";
 import { siteAt } from "./effect-site.ts";
 import { HoldfastError } from "./errors.ts";
-import { reopen, type Taken, waitAt } from "./wait-call.ts";
+import { accepted, waitAt } from "./wait-call.ts";
 import { DECISION_TYPES } from "./wait-answer.ts";
 import { type DecisionType, type OnDeadline, waitName } from "./wait-record.ts";
 
@@ -93,7 +93,9 @@ export async function ask<T = unknown>(question: string, options: AskOptions<T> 
   const type = decision.type as DecisionType;
   const given = type === "edit" || type === "respond";
   const value =
-    given && answer !== undefined && decision.by !== "deadline" ? await accepted(answer, taken, site) : decision.value;
+    given && answer !== undefined && decision.by !== "deadline"
+      ? await accepted(site, taken, answer, decision.value)
+      : decision.value;
   return {
     approved: type === "approve" || type === "edit",
     decision: type,
@@ -135,7 +137,7 @@ export async function waitFor<T = unknown>(event: string, options: WaitForOption
   });
   const { type, by, at, value } = taken.decision;
   if (type === "due") return { timedOut: true, value: undefined, by, at };
-  const checked = schema === undefined ? value : await accepted(schema, taken, site);
+  const checked = schema === undefined ? value : await accepted(site, taken, schema, value);
   return { timedOut: false, value: checked as T, by, at };
 }
 
@@ -161,15 +163,6 @@ export async function sleepUntil(moment: Date, options: { readonly name?: string
   const at = momentMs("sleepUntil(moment)", moment, 0);
   const site = siteAt("sleepUntil()");
   await waitAt(site, { kind: "timer", name, value: { type: "timer" }, due: () => at });
-}
-
-/** The value as the schema makes it. Where it does not fit, the wait opens again and says why. */
-async function accepted<T>(schema: Schema<T>, taken: Taken, site: Parameters<typeof reopen>[0]): Promise<T> {
-  try {
-    return schema.parse(taken.decision.value);
-  } catch (error) {
-    return reopen(site, taken, error instanceof Error ? error.message : String(error));
-  }
 }
 
 function allowedBy(details: boolean, answer: boolean): DecisionType[] {

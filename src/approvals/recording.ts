@@ -1,6 +1,7 @@
 /** Recording decisions as those of who asks. */
 
 import { HoldfastError } from "../errors.ts";
+import { isInterruptId } from "../langgraph.ts";
 import { checkAnswer, decisionOfResume } from "../wait-answer.ts";
 import type { AnswerResult, WaitLedger } from "../wait-ledger.ts";
 import type { Decision, WaitRecord } from "../wait-record.ts";
@@ -33,8 +34,6 @@ export interface GivenAnswer {
   readonly id: string;
   readonly decision: Decision;
 }
-
-const WAIT_ID = /^[0-9a-f]{32}$/;
 
 /**
  * What a resume of LangGraph (`command.resume`) says to a thread's questions: one answer to the only one that is open, or
@@ -76,5 +75,5 @@ async function onlyOpen(ledger: WaitLedger, thread: string, owner: string | unde
 function isById(resume: unknown): resume is Readonly<Record<string, unknown>> {
   if (typeof resume !== "object" || resume === null || Array.isArray(resume)) return false;
   const keys = Object.keys(resume);
-  return keys.length > 0 && keys.every((key) => WAIT_ID.test(key));
+  return keys.length > 0 && keys.every(isInterruptId);
 }

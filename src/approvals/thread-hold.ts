@@ -7,7 +7,7 @@
  * - T3 A hold ends with the wait (consumed, superseded, opened again), with `release`, or with its process.
  */
 
-import type { Op } from "../backend.ts";
+import { eraOf, type Op } from "../backend.ts";
 import { isHoldfastError } from "../errors.ts";
 import type { WaitRow } from "../model.ts";
 import type { WaitLedger } from "../wait-ledger.ts";
@@ -45,7 +45,7 @@ async function changeHolder(
   holder: string | undefined,
 ): Promise<boolean> {
   if (rows.length === 0) return true;
-  const { era } = await ledger.backend.load(thread, "", undefined);
+  const era = await eraOf(ledger.backend, thread);
   const ops = rows.map(
     (row): Op => ({ kind: "wait", thread, era, row: { ...row, holder, rev: row.rev + 1 }, expect: row.rev }),
   );

@@ -5,12 +5,11 @@ import type { WaitQuery } from "../backend.ts";
 import { durationMs } from "../durations.ts";
 import { isHoldfastError } from "../errors.ts";
 import type { WaitRow } from "../model.ts";
-import { readDecision } from "../wait-record.ts";
 import type { HttpApp, HttpParts } from "./http-app.ts";
 import { Problem } from "./problem.ts";
 import { answers, jsonAnswer } from "./route-answers.ts";
 import { chainSchema, listQuerySchema, okSchema, pageSchema, waitParam, waitSchema } from "./wait-schemas.ts";
-import { brokenView, decisionView, viewsOf, waitView } from "./wait-view.ts";
+import { brokenView, decisionView, isOverdue, viewsOf, waitView } from "./wait-view.ts";
 
 type ListQuery = z.output<typeof listQuerySchema>;
 type Place = NonNullable<WaitQuery["after"]>;
@@ -77,8 +76,7 @@ export function waitRoutes(app: HttpApp, { checkpointer, report }: HttpParts): v
     const { row } = await waitLedger.find(c.req.valid("param").id, c.var.identity.owner);
     const { checked, broken } = await checkpointer.verifyDecisions({ thread: row.thread });
     const decisions = [];
-    for await (const link of waitLedger.backend.decisions({ thread: row.thread }))
-      decisions.push(decisionView(await readDecision(waitLedger.backend, waitLedger.serde, link)));
+    for await (const decision of waitLedger.decisions(row.thread)) decisions.push(decisionView(decision));
     return c.json({ decisions, checked, broken: broken.map(brokenView) }, 200);
   });
 }
@@ -112,18 +110,6 @@ async function page(
     looked += limit;
   }
   return { rows: found, next: cursorOf(after as Place) };
-}
-
-function isOverdue(
-  {
-    status,
-    deadline,
-    due,
-  }: { readonly status: string; readonly deadline: Date | undefined; readonly due: Date | undefined },
-  now: number,
-): boolean {
-  const moment = deadline ?? due;
-  return status === "open" && moment !== undefined && moment.getTime() <= now;
 }
 
 function ageMs(age: string): number {

@@ -56,7 +56,6 @@ export interface BrokenView {
 
 export function waitView(wait: WaitRecord, now: number): WaitView {
   const { kind, name, value, details, schema, status, deadline, due, decision } = wait;
-  const moment = deadline ?? due;
   return {
     id: wait.id,
     thread: wait.thread,
@@ -77,11 +76,17 @@ export function waitView(wait: WaitRecord, now: number): WaitView {
     deadline: deadline?.toISOString() ?? null,
     due: due?.toISOString() ?? null,
     onDeadline: plainJson(wait.onDeadline),
-    overdue: status === "open" && moment !== undefined && moment.getTime() <= now,
+    overdue: isOverdue(wait, now),
     task: wait.task,
     checkpoint: wait.checkpoint,
     decision: decision === undefined ? null : decisionView(decision),
   };
+}
+
+/** Whether an open wait's moment has come, also where nothing happens then. */
+export function isOverdue({ status, deadline, due }: WaitRecord, now: number): boolean {
+  const moment = deadline ?? due;
+  return status === "open" && moment !== undefined && moment.getTime() <= now;
 }
 
 /** A wait whose content cannot be read, so that it is seen and the others with it. */

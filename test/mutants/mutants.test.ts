@@ -262,7 +262,7 @@ const mutants: readonly Mutant[] = [
     mutations: [
       change(
         "src/thread-waits.ts",
-        "return { ops: row === undefined ? [] : this.#answer(ledger, config, row, value, era), writes: rest };",
+        "return { ops: row === undefined ? [] : this.#answer(ledger, at, row, value), writes: rest };",
         "return { ops: [], writes };",
       ),
     ],
