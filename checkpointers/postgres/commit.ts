@@ -128,10 +128,9 @@ export function statement(
   parts: object,
   { texts, bytes }: Pick<Plan, "texts" | "bytes">,
 ): [text: string, values: unknown[]] {
-  let at = 1;
-  const list = (values: readonly unknown[]) => values.map(() => `$${(at += 1)}`).join();
+  const list = (values: readonly unknown[], from: number) => values.map((_, at) => `$${from + at}`).join();
   return [
-    `select ${quote(schema)}.holdfast_commit_1($1, array[${list(texts)}]::text[], array[${list(bytes)}]::bytea[])`,
+    `select ${quote(schema)}.holdfast_commit_1($1, array[${list(texts, 2)}]::text[], array[${list(bytes, 2 + texts.length)}]::bytea[])`,
     [
       JSON.stringify(parts),
       ...texts,

@@ -94,7 +94,10 @@ export const otherWritesRefused: Guarantee = {
     await slow.updateState(at("u"), { n: 1 }, "__start__");
     const first = errorOf(slow.invoke(null, at("u", { durability: "sync" })));
     await begun.passed;
-    await one.barrier();
+    // The other node has ended when its result is stored.
+    await expect
+      .poll(async () => (await one.getTuple(at("u")))?.pendingWrites?.map(([, channel]) => channel))
+      .toContain("log");
     const second = await errorOf(fast.invoke(null, at("u", { durability: "sync" })));
     held.open();
     const codes = [(await first)?.code, second?.code];
