@@ -16,8 +16,7 @@ import { ASSUMPTION_FAILED, GIVEN_UP, isConnectionLost, isTransient, sqlState, s
 import { JudgedCommit } from "./judged-commit.ts";
 import type { CheckedOptions } from "./options.ts";
 import type { Owner } from "./owners.ts";
-import { type Plan, planGroup } from "./plan.ts";
-import { quote } from "./text.ts";
+import { type Plan, planGroup, statement } from "./plan.ts";
 
 /** Two commits of different threads that meet in one effect or wait: each attempt lets somebody through. */
 const CONFLICTS_MAX = 20;
@@ -122,28 +121,11 @@ export class Committer {
   }
 }
 
-/** The call of the commit function: bodies and blobs are parameters of their own, so that nothing escapes them. */
-export function statement(
-  schema: string,
-  parts: object,
-  { texts, bytes }: Pick<Plan, "texts" | "bytes">,
-): [text: string, values: unknown[]] {
-  const list = (values: readonly unknown[], from: number) => values.map((_, at) => `$${from + at}`).join();
-  return [
-    `select ${quote(schema)}.holdfast_commit_1($1, array[${list(texts, 2)}]::text[], array[${list(bytes, 2 + texts.length)}]::bytea[])`,
-    [
-      JSON.stringify(parts),
-      ...texts,
-      ...bytes.map((data) => Buffer.from(data.buffer, data.byteOffset, data.byteLength)),
-    ],
-  ];
-}
-
 /** Two transactions made the same row: a judged commit has locked rows, not the places of rows that were missing. */
 function isConflict(error: unknown): boolean {
   return sqlState(error) === "23505";
 }
 
-export function publishInside(): void {
+function publishInside(): void {
   if (channels.commitInside.hasSubscribers) channels.commitInside.publish(undefined);
 }

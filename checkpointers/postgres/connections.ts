@@ -70,14 +70,14 @@ export class Connections {
     });
   }
 
-  /** Calls `attempt` again while it loses its connection: it must be one that may be repeated. */
-  async retrying<T>(attempt: () => Promise<T>): Promise<T> {
+  /** Calls `attempt` again while it loses its connection: it must be one that may be repeated. `isLost` says what counts. */
+  async retrying<T>(attempt: () => Promise<T>, isLost = isConnectionLost): Promise<T> {
     const giveUpAt = performance.now() + this.#options.retryForMs;
     for (let tries = 0; ; tries++) {
       try {
         return await attempt();
       } catch (error) {
-        const again = isConnectionLost(error) || isTransient(error);
+        const again = isLost(error) || isTransient(error);
         if (!again || this.#closed || performance.now() >= giveUpAt) throw storageError(this.name, error);
         await wait(Math.random() * Math.min(BACKOFF_MS_MAX, 10 * 2 ** tries));
       }

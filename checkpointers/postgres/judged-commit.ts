@@ -8,11 +8,10 @@
 import { type Commit, HoldfastError, isHoldfastError, type Verdict } from "holdfast";
 import type { Change } from "../memory/change.ts";
 import { Draft, judge } from "../memory/judge.ts";
-import { statement } from "./commit.ts";
 import type { Connections } from "./connections.ts";
 import type { PgClient } from "./driver.ts";
 import { sqlState } from "./failure.ts";
-import { assertIds, planChanges } from "./plan.ts";
+import { assertIds, planChanges, statement } from "./plan.ts";
 import { StoredView } from "./stored-view.ts";
 import { packId, quote } from "./text.ts";
 

@@ -6,7 +6,7 @@
 import { HoldfastError } from "holdfast";
 import type { Connections } from "./connections.ts";
 import type { PgClient } from "./driver.ts";
-import { sqlState, storageError } from "./failure.ts";
+import { isConnectionLost, sqlState, storageError } from "./failure.ts";
 import { FORMAT, migrations } from "./schema.ts";
 import { quote } from "./text.ts";
 
@@ -23,7 +23,11 @@ interface Format {
 /** @throws {HoldfastError} UNSUPPORTED_FORMAT for tables of a newer release, CANNOT_OPEN, STORAGE_FAILED */
 export async function prepareSchema(connections: Connections, schema: string): Promise<void> {
   try {
-    const found = await connections.retrying(() => connections.using((client) => readFormat(client, schema)));
+    // A server that is starting is waited for; a wrong address is told at once.
+    const found = await connections.retrying(
+      () => connections.using((client) => readFormat(client, schema)),
+      (error) => sqlState(error) !== undefined && isConnectionLost(error),
+    );
     checkFormat(connections.name, schema, found);
     if (found.format >= FORMAT) return;
     await connections.retrying(() => connections.using((client) => migrate(client, connections.name, schema)));

@@ -76,7 +76,7 @@ export function checkOptions(options: PostgresOptions): CheckedOptions {
 export function checkTarget(target: unknown): string {
   if (typeof target === "string") {
     const url = URL.canParse(target) ? new URL(target) : undefined;
-    if (url === undefined || !["postgres:", "postgresql:"].includes(url.protocol)) {
+    if (url === undefined || !/^postgres(?:ql)?:\/\//.test(target)) {
       throw invalid(
         `postgres(${JSON.stringify(withoutPassword(target))}): give a URL such as "postgres://user@localhost/database", or a Pool of pg.`,
       );

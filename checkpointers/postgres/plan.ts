@@ -10,7 +10,7 @@
 
 import { type Commit, type EffectRow, isHoldfastError, type Op, type WaitRow } from "holdfast";
 import { type Change, threadDigest } from "../memory/change.ts";
-import { packId, packText } from "./text.ts";
+import { packId, packText, quote } from "./text.ts";
 import { waitFields } from "./wait-columns.ts";
 
 type Cell = string | number | null | readonly (string | null)[];
@@ -344,4 +344,21 @@ class Planner {
 /** Of several parts: the lengths keep them apart. */
 function keyOf(...parts: readonly (string | number)[]): string {
   return `${parts.map((part) => String(part).length).join(" ")}:${parts.join("")}`;
+}
+
+/** The call of the commit function: bodies and blobs are parameters of their own, so that nothing escapes them. */
+export function statement(
+  schema: string,
+  parts: object,
+  { texts, bytes }: Pick<Plan, "texts" | "bytes">,
+): [text: string, values: unknown[]] {
+  const list = (values: readonly unknown[], from: number) => values.map((_, at) => `$${from + at}`).join();
+  return [
+    `select ${quote(schema)}.holdfast_commit_1($1, array[${list(texts, 2)}]::text[], array[${list(bytes, 2 + texts.length)}]::bytea[])`,
+    [
+      JSON.stringify(parts),
+      ...texts,
+      ...bytes.map((data) => Buffer.from(data.buffer, data.byteOffset, data.byteLength)),
+    ],
+  ];
 }
