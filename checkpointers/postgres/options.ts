@@ -7,7 +7,7 @@ export interface PostgresOptions {
   /** Schema of the tables; made where it is missing and the role may. Any name. Default `"public"`. */
   readonly schema?: string | undefined;
   /**
-   * How long the server takes this process for alive after its last commit or heartbeat, in milliseconds. Default 30,000.
+   * How long the server takes this process for alive after its last commit or heartbeat, in milliseconds. Default 10,000.
    * An effect whose process is gone is looked after by others when this time is over.
    */
   readonly leaseMs?: number | undefined;
@@ -49,7 +49,7 @@ export function checkNames(options: object, more: readonly string[] = []): void 
 
 export function checkOptions(options: PostgresOptions): CheckedOptions {
   checkNames(options);
-  const { schema = "public", leaseMs = 30_000, retryForMs = 30_000, answerTimeoutMs = 30_000 } = options;
+  const { schema = "public", leaseMs = 10_000, retryForMs = 30_000, answerTimeoutMs = 30_000 } = options;
   if (typeof schema !== "string" || schema === "" || schema.includes("\0")) {
     throw invalid(`The option schema is ${show(schema)}, but must be the name of a schema.`);
   }
