@@ -3,6 +3,8 @@
  * starts and stops. `startPostgres` is called once for a run of vitest (`global-setup.ts`), which tells the test files its URL.
  */
 
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -16,8 +18,8 @@ export interface RunningServer {
 
 export interface EmbeddedServer extends RunningServer {
   readonly port: number;
-  /** Process id of the postmaster. */
-  readonly pid: number;
+  /** Stops it at once, as a crash would; resolves when it is gone. */
+  crash(): Promise<void>;
   /** Starts it again, after it was killed or stopped. */
   start(): Promise<void>;
 }
@@ -67,10 +69,12 @@ export async function embeddedPostgres(settings: readonly string[] = []): Promis
   return {
     url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
     port,
-    get pid() {
-      const { process: child } = server as unknown as { process?: { pid?: number } };
-      if (child?.pid === undefined) throw new Error("Postgres is not running");
-      return child.pid;
+    crash: async () => {
+      const { process: postmaster } = server as unknown as { readonly process?: ChildProcess };
+      if (postmaster === undefined) throw new Error("Postgres is not running");
+      const gone = once(postmaster, "exit");
+      postmaster.kill("SIGQUIT");
+      await gone;
     },
     start: () => server.start(),
     stop: async () => {

@@ -1,0 +1,96 @@
+/** Many graph runs with effects while a server is disturbed: every run ends, every effect happened once, nothing is lost. */
+
+import { Annotation, START, StateGraph } from "@langchain/langgraph";
+import { type Checkpointer, effect } from "holdfast";
+import { expect } from "vitest";
+import { z } from "zod";
+
+const State = Annotation.Root({
+  n: Annotation<number>,
+  log: Annotation<string[]>({ reducer: (a, b) => [...a, ...b], default: () => [] }),
+});
+
+const FIRST_STEPS = 3;
+/** Runs at a time: more than the connections of a pool. */
+const WIDTH = 16;
+
+export interface Disturbance {
+  /** Disturbs the server once, and resolves when it is as it was. */
+  once(): Promise<void>;
+  /** Between two disturbances, in milliseconds. */
+  readonly everyMs: readonly [least: number, most: number];
+}
+
+/** Runs `runs` threads to their end; every call that fails is made again, as a supervisor would. */
+export async function surviveDisturbance(saver: Checkpointer, runs: number, disturbance: Disturbance): Promise<void> {
+  const happened = new Map<string, number>();
+  const work = effect("work", {
+    input: z.object({ what: z.string() }),
+    run: async ({ what }) => {
+      happened.set(what, (happened.get(what) ?? 0) + 1);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      return `did ${what}`;
+    },
+    verify: ({ what }) => (happened.has(what) ? `did ${what}` : undefined),
+  });
+  const app = new StateGraph(State)
+    .addNode("count", async ({ n }) => ({ n: n + 1, log: [`count ${n}`] }))
+    .addNode("charge", async (_state, { configurable }) => ({
+      log: [await work({ what: `charge ${String(configurable?.["thread_id"])}` })],
+    }))
+    .addNode("mail", async (_state, { configurable }) => ({
+      log: [await work({ what: `mail ${String(configurable?.["thread_id"])}` })],
+    }))
+    .addEdge(START, "count")
+    .addConditionalEdges("count", ({ n }) => (n < FIRST_STEPS ? "count" : "charge"))
+    .addEdge("charge", "mail")
+    .compile({ checkpointer: saver });
+
+  let ended = false;
+  let disturbed = 0;
+  const disturbing = (async () => {
+    const [least, most] = disturbance.everyMs;
+    while (!ended) {
+      await new Promise((resolve) => setTimeout(resolve, least + Math.random() * (most - least)));
+      if (ended) return;
+      await disturbance.once();
+      disturbed += 1;
+    }
+  })();
+
+  const failures = new Map<string, number>();
+  const one = async (thread: string): Promise<void> => {
+    const config = { configurable: { thread_id: thread }, durability: "sync" as const };
+    for (;;) {
+      try {
+        const begun = (await app.getState(config)).values as { log?: string[] };
+        const { log } = await app.invoke(begun.log === undefined ? { n: 0 } : null, config);
+        expect(log).toEqual(["count 0", "count 1", "count 2", `did charge ${thread}`, `did mail ${thread}`]);
+        return;
+      } catch (error) {
+        const { code, retryable } = error as { code?: string; retryable?: boolean };
+        if (retryable !== true) throw error;
+        failures.set(String(code), (failures.get(String(code)) ?? 0) + 1);
+      }
+    }
+  };
+  const threads = Array.from({ length: runs }, (_, n) => `thread ${n}`).values();
+  const lane = async () => {
+    for (const thread of threads) await one(thread);
+  };
+  try {
+    await Promise.all(Array.from({ length: WIDTH }, lane));
+  } finally {
+    ended = true;
+    await disturbing;
+  }
+  console.log(
+    `${runs} runs, ${disturbed} disturbances, calls that failed and were repeated: ${JSON.stringify([...failures])}`,
+  );
+  expect(disturbed).toBeGreaterThanOrEqual(3);
+  expect(happened.size).toBe(2 * runs);
+  expect([...happened].filter(([, times]) => times !== 1)).toEqual([]);
+  for (const thread of ["thread 0", `thread ${runs - 1}`]) {
+    expect((await saver.effects({ thread })).map(({ status }) => status)).toEqual(["done", "done"]);
+  }
+}
