@@ -8,7 +8,7 @@ export default defineConfig({
     alias: [
       { find: /^holdfast$/, replacement: here("./src/index.ts") },
       { find: /^holdfast\/checkpointers$/, replacement: here("./checkpointers/open.ts") },
-      { find: /^holdfast\/checkpointers\/(memory|jsonl|sqlite)$/, replacement: here("./checkpointers/$1/index.ts") },
+      { find: /^holdfast\/checkpointers\/(memory|jsonl|sqlite|redis)$/, replacement: here("./checkpointers/$1/index.ts") },
       { find: /^holdfast\/approvals$/, replacement: here("./src/approvals/index.ts") },
       { find: /^holdfast\/testing$/, replacement: here("./src/testing/index.ts") },
       { find: /^holdfast\/testing\/kill$/, replacement: here("./src/testing/kill.ts") },
