@@ -3,26 +3,29 @@
 import { type Checkpointer, type CheckpointerOptions, HoldfastError } from "holdfast";
 import type { JsonlOptions } from "./jsonl/index.ts";
 import { nearest } from "./nearest.ts";
+import type { RedisOptions } from "./redis/index.ts";
 import type { SqliteOptions } from "./sqlite/index.ts";
 
 /** Options of the scheme's own factory; those of another scheme are refused where they are no options of it. */
-export type OpenOptions = CheckpointerOptions & JsonlOptions & SqliteOptions;
+export type OpenOptions = CheckpointerOptions & JsonlOptions & SqliteOptions & RedisOptions;
 
-const schemes = ["memory", "jsonl", "sqlite"] as const;
+const schemes = ["memory", "jsonl", "sqlite", "redis", "rediss"] as const;
 type Scheme = (typeof schemes)[number];
 
 const placeholders: Record<Scheme, string> = {
   memory: '"memory:"',
   jsonl: '"jsonl:directory"',
   sqlite: '"sqlite:file.db"',
+  redis: '"redis://host:6379"',
+  rediss: '"rediss://host:6379"',
 };
-const known = `${placeholders.memory}, ${placeholders.jsonl} or ${placeholders.sqlite}`;
+const known = `${placeholders.memory}, ${placeholders.jsonl}, ${placeholders.sqlite} or ${placeholders.redis}`;
 
 /**
- * Opens a checkpointer: `"memory:"`, `"jsonl:directory"` or `"sqlite:file.db"`. What follows the colon is a path as
- * the system has it, relative to the working directory: no escapes, no `//`.
+ * Opens a checkpointer: `"memory:"`, `"jsonl:directory"`, `"sqlite:file.db"`, `"redis://host:6379/0"` or `"rediss://…"`.
+ * What follows the colon of a file is a path as the system has it, relative to the working directory: no escapes, no `//`.
  *
- * @throws {HoldfastError} INVALID_ARGUMENT for another URL; otherwise what `memory`, `jsonl` and `sqlite` throw
+ * @throws {HoldfastError} INVALID_ARGUMENT for another URL; otherwise what `memory`, `jsonl`, `sqlite` and `redis` throw
  */
 export async function openCheckpointer(url: string, options: OpenOptions = {}): Promise<Checkpointer> {
   const { scheme, path } = parse(url);
@@ -34,6 +37,9 @@ export async function openCheckpointer(url: string, options: OpenOptions = {}): 
       return (await import("./jsonl/index.ts")).jsonl(path, options);
     case "sqlite":
       return (await import("./sqlite/index.ts")).sqlite(path, options);
+    case "redis":
+    case "rediss":
+      return (await import("./redis/index.ts")).redis(url, options);
     default: {
       const never: never = scheme;
       return never;
@@ -53,6 +59,7 @@ function parse(url: string): { readonly scheme: Scheme; readonly path: string } 
   if (scheme === "memory" ? path !== "" : path === "") {
     throw invalid(url, `Write ${placeholders[scheme]}${scheme === "memory" ? ", with nothing behind the colon" : ""}.`);
   }
+  if (scheme === "redis" || scheme === "rediss") return { scheme, path };
   if (path.startsWith("//")) {
     throw invalid(
       url,

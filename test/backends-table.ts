@@ -1,4 +1,4 @@
-/** The three backends as the tests of everything above them see them: one place that opens, reopens and reads a store. */
+/** The backends as the tests of everything above them see them: one place that opens, reopens and reads a store. */
 
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,15 +7,19 @@ import Database from "better-sqlite3";
 import { type Backend, Checkpointer, type CheckpointerOptions } from "holdfast";
 import { jsonlBackend } from "holdfast/checkpointers/jsonl";
 import { MemoryState, memoryBackend } from "holdfast/checkpointers/memory";
+import { redisBackend } from "holdfast/checkpointers/redis";
 import { sqliteBackend } from "holdfast/checkpointers/sqlite";
 import { onTestFinished } from "vitest";
+import { redisAvailable, redisContents, removeRedisStore, sharedRedis } from "./servers/redis.ts";
 
-export type StoreName = "memory" | "jsonl" | "sqlite";
+export type StoreName = "memory" | "jsonl" | "sqlite" | "redis";
 
-export const storeNames: readonly StoreName[] = ["memory", "jsonl", "sqlite"];
+const redis: readonly StoreName[] = redisAvailable ? ["redis"] : [];
+
+export const storeNames: readonly StoreName[] = ["memory", "jsonl", "sqlite", ...redis];
 
 /** Backends that several openers may share at once, as several processes would. */
-export const sharedStoreNames: readonly StoreName[] = ["memory", "sqlite"];
+export const sharedStoreNames: readonly StoreName[] = ["memory", "sqlite", ...redis];
 
 /** One empty store of a test. Closed and removed when the test has finished. */
 export interface Store {
@@ -27,8 +31,18 @@ export interface Store {
   contents(): Promise<string>;
 }
 
-/** Speed, not loss of power, is what these tests want; what survives that is tested with the backends. */
-const opener = (name: StoreName, directory: string, state: MemoryState): (() => Promise<Backend>) => {
+/** Where the stores of one test are. */
+interface Places {
+  readonly directory: string;
+  readonly state: MemoryState;
+  readonly server: { readonly url: string; readonly prefix: string } | undefined;
+}
+
+/**
+ * Speed, not loss of power, is what these tests want; what survives that is tested with the backends. So the server is one
+ * that keeps its data in memory only, and is said to keep more.
+ */
+const opener = (name: StoreName, { directory, state, server }: Places): (() => Promise<Backend>) => {
   switch (name) {
     case "memory":
       return async () => memoryBackend({ state });
@@ -36,6 +50,8 @@ const opener = (name: StoreName, directory: string, state: MemoryState): (() => 
       return () => jsonlBackend(join(directory, "log"), { fsync: false });
     case "sqlite":
       return () => sqliteBackend(join(directory, "test.db"), { synchronous: "OFF" });
+    case "redis":
+      return () => redisBackend(server?.url ?? "", { prefix: server?.prefix, durability: "os" });
     default: {
       const never: never = name;
       return never;
@@ -46,12 +62,14 @@ const opener = (name: StoreName, directory: string, state: MemoryState): (() => 
 export async function newStore(name: StoreName): Promise<Store> {
   const directory = await mkdtemp(join(tmpdir(), `holdfast-${name}-`));
   const state = new MemoryState();
+  const server = name === "redis" ? await sharedRedis() : undefined;
   const opened: { close(): Promise<void> }[] = [];
   onTestFinished(async () => {
     for (const one of opened) await one.close();
     await rm(directory, { recursive: true });
+    if (server !== undefined) await removeRedisStore(server.url, server.prefix);
   });
-  const open = opener(name, directory, state);
+  const open = opener(name, { directory, state, server });
   const backend = async () => {
     const fresh = await open();
     opened.push(fresh);
@@ -67,6 +85,7 @@ export async function newStore(name: StoreName): Promise<Store> {
     },
     contents: async () => {
       if (name === "memory") return JSON.stringify([...state.changes()]);
+      if (server !== undefined) return redisContents(server.url, server.prefix);
       return name === "jsonl" ? filesOf(join(directory, "log")) : rowsOf(join(directory, "test.db"));
     },
   };

@@ -43,7 +43,8 @@ export async function redisBackend(target: string | RedisClient, options: RedisO
   const own = typeof target === "string";
   const client = own ? clientOf(target, checked) : target;
   const keys = `{${checked.prefix}}:`;
-  const name = own ? `${withoutSecret(target)} (${checked.prefix})` : `redis client (${checked.prefix})`;
+  const place = own ? withoutSecret(target) : "redis client";
+  const name = checked.prefix === "holdfast" ? place : `${place} (${checked.prefix})`;
   const connection = new Connection(name, client, keys, Math.min(checked.retryMs, OPEN_MS), own);
   try {
     const durability = await inspect(connection, checked);
