@@ -61,7 +61,11 @@ export async function startRedis(settings: RedisSettings = {}, tcp = false): Pro
     async start() {
       const options = Object.entries({ ...defaults, ...settings }).flatMap(([name, value]) => [`--${name}`, value]);
       child = spawn("redis-server", options, { stdio: ["ignore", "ignore", "inherit"] });
-      await answering(server.url);
+      const failed = once(child, "exit").then(([code]) => {
+        throw new Error(`redis-server ended with code ${String(code)} before it answered`);
+      });
+      failed.catch(() => {});
+      await Promise.race([answering(server.url), failed]);
     },
     async kill() {
       if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -78,7 +82,7 @@ export async function startRedis(settings: RedisSettings = {}, tcp = false): Pro
   return server;
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen({ port: 0, host: "127.0.0.1" });
   await once(server, "listening");
   const { port } = server.address() as { port: number };
