@@ -31,6 +31,9 @@ import { WaitReads } from "./wait-reads.ts";
 /** A wrong address should be told soon; a server that starts together with its clients should be waited for. */
 const OPEN_MS = 5000;
 
+/** A server that is away does not hold up an end: the sign of life expires by itself. */
+const LEAVE_MS = 500;
+
 /**
  * Opens a store on Redis 6 or later, or Valkey; no modules. `target` is a URL, the path of a unix socket, or an ioredis
  * client, which the caller goes on to own: it is not ended with the backend.
@@ -54,10 +57,14 @@ export async function redisBackend(target: string | RedisClient, options: RedisO
   } catch (error) {
     connection.end();
     if (!isHoldfastError(error, "STORAGE_FAILED")) throw error;
-    throw new HoldfastError("CANNOT_OPEN", `${name} cannot be opened: ${reason(error)}. Check its address and password.`, {
-      cause: error.cause,
-      details: { name },
-    });
+    throw new HoldfastError(
+      "CANNOT_OPEN",
+      `${name} cannot be opened: ${reason(error)}. Check its address and password.`,
+      {
+        cause: error.cause,
+        details: { name },
+      },
+    );
   }
 }
 
@@ -164,6 +171,8 @@ class RedisBackend implements Backend {
   async #close(): Promise<void> {
     this.#connection.refuse();
     await this.#committer.idle();
+    await this.#connection.idle();
+    this.#connection.tryFor(LEAVE_MS);
     await this.#owner.leave();
     this.#connection.end();
   }

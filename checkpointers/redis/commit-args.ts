@@ -124,4 +124,3 @@ function writesPut(op: OpOf<"writes">, slot: number, body: string): string[] {
 function isRegular(op: OpOf<"writes">): boolean {
   return !/\[\s*-\d/.test(op.body);
 }
-

@@ -11,12 +11,12 @@
  * later call than the server does is told so: the server has lost what it acknowledged.
  */
 
-import { script } from "./script.ts";
+import { lua, script } from "./script.ts";
 
 /** How long the last answer of an owner is kept. A call is not repeated that long after it. */
 export const ANSWER_KEPT_MS = 3_600_000;
 
-export const commitScript = script(String.raw`
+export const commitScript = script(lua`
 local at = 0
 local function take() at = at + 1 return ARGV[at] end
 local owner, seq, acked, ttl, lease = take(), take(), take(), take(), take()
@@ -173,7 +173,7 @@ function judges.E(s)
   local e = effectOf(key)
   local f = e.row and parts(e.row, 2)
   if (f and f[1] or '') ~= expect then return { 'effect', f and f[1], f and f[2] } end
-  e.row, e.owner, e.dirty = row, given .. s.T, true
+  e.row, e.owner, e.dirty, s.touched = row, given .. s.T, true, true
 end
 
 function judges.Q(s)
@@ -220,7 +220,7 @@ local function delete(s)
   end
   s.buried, s.era, s.fresh = s.buried + 1, s.era + 1, true
   s.heads, s.has, s.puts, s.members = {}, {}, {}, {}
-  s.version, s.active, s.ld, s.ttl, s.decided = 0, 0, 0, nil, nil
+  s.version, s.active, s.ld, s.ttl, s.decided, s.touched = 0, 0, 0, nil, nil, nil
 end
 
 local function judge(count)
@@ -315,7 +315,8 @@ local function applyWait(id, q)
 end
 
 local function flush(s)
-  if #s.puts == 0 then return end
+  -- A thread that is there is kept on by every commit that names it.
+  if #s.puts == 0 and not s.touched and (not s.live or s.buried > 0) then return end
   if not s.live or s.buried > 0 then
     s.members[#s.members + 1] = 0
     s.members[#s.members + 1] = '#' .. s.id

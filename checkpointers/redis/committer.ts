@@ -19,7 +19,7 @@ import {
   type WaitRow,
 } from "holdfast";
 import { type Argument, commitArgs, ThreadNumbers } from "./commit-args.ts";
-import { commitScript } from "./commit-script.ts";
+import { ANSWER_KEPT_MS, commitScript } from "./commit-script.ts";
 import type { Connection } from "./connection.ts";
 import { type Look, lookAndPlan } from "./plan.ts";
 import { STATUSES } from "./rows.ts";
@@ -42,7 +42,7 @@ export class Committer {
   readonly #ttl: string;
   readonly #leaseMs: number;
   #seq = 0;
-  #acknowledged = 0;
+  #acknowledged = { seq: 0, at: 0, clock: 0 };
   #leasedAt = Number.NEGATIVE_INFINITY;
   #tail: Promise<unknown> = Promise.resolve();
 
@@ -106,18 +106,26 @@ export class Committer {
     const seq = this.#seq;
     const at = performance.now();
     const due = at - this.#leasedAt > this.#leaseMs / 3;
-    const head = [this.#owner, `${seq}`, `${this.#acknowledged}`, this.#ttl, due ? `${this.#leaseMs}` : ""];
+    const head = [this.#owner, `${seq}`, `${this.#known()}`, this.#ttl, due ? `${this.#leaseMs}` : ""];
     const args = [...head, `${threads.count}`, ...threads.args, `${sendings.length}`];
     for (const sending of sendings) for (const arg of sending.args) args.push(arg);
     const answer = String(await this.#connection.runLast(commitScript, ...args));
     if (answer === "lost" || answer === "late") {
       // Told once: what comes after is judged by what the server has.
-      this.#acknowledged = 0;
+      this.#acknowledged = { seq: 0, at: 0, clock: 0 };
       throw lostError(this.#connection.name);
     }
-    this.#acknowledged = seq;
+    this.#acknowledged = { seq, at: performance.now(), clock: Date.now() };
     if (due) this.#leasedAt = at;
     return JSON.parse(answer) as (0 | Refusal)[];
+  }
+
+  /** The call that the server must know of: the last one acknowledged, unless it may have forgotten it in good order. */
+  #known(): number {
+    const { seq, at, clock } = this.#acknowledged;
+    // Two clocks: one stands still while the machine sleeps, the other may be set.
+    const silentMs = Math.max(performance.now() - at, Date.now() - clock);
+    return silentMs < ANSWER_KEPT_MS / 2 ? seq : 0;
   }
 }
 

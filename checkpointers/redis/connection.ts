@@ -19,6 +19,7 @@ export class Connection {
   readonly #own: boolean;
   #retryMs: number;
   #closed = false;
+  readonly #running = new Set<Promise<unknown>>();
 
   /** `own`: whether the client ends with this connection. */
   constructor(name: string, client: RedisClient, prefix: string, retryMs: number, own: boolean) {
@@ -68,12 +69,25 @@ export class Connection {
     else this.#client.off("error", ignore);
   }
 
-  /** What a script answers when the connection is given back: also after {@link refuse}. */
-  async persist<T>(attempt: () => Promise<T>): Promise<T> {
+  /** Makes attempts until one is answered: also after {@link refuse}. */
+  persist<T>(attempt: () => Promise<T>): Promise<T> {
+    const answer = this.#persist(attempt);
+    this.#running.add(answer);
+    const done = () => void this.#running.delete(answer);
+    answer.then(done, done);
+    return answer;
+  }
+
+  /** Resolves when every call made so far is answered. */
+  async idle(): Promise<void> {
+    await Promise.allSettled([...this.#running]);
+  }
+
+  async #persist<T>(attempt: () => Promise<T>): Promise<T> {
     const deadline = performance.now() + this.#retryMs;
     for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)) {
       try {
-        return await attempt();
+        return await (this.#own ? attempt() : within(this.#retryMs, attempt()));
       } catch (error) {
         const leftMs = deadline - performance.now();
         if (!isPassing(error) || leftMs <= 0 || this.#client.status === "end") throw this.#failure(error);
@@ -89,10 +103,10 @@ export class Connection {
 
   async #run(script: Script, args: (string | Buffer)[]): Promise<unknown> {
     try {
-      return await this.#client.callBuffer("EVALSHA", script.sha, "1", this.#prefix, ...args);
+      return await this.#client.callBuffer("evalsha", script.sha, "1", this.#prefix, ...args);
     } catch (error) {
       if (!isAnswer(error) || !error.message.startsWith("NOSCRIPT")) throw error;
-      return await this.#client.callBuffer("EVAL", script.text, "1", this.#prefix, ...args);
+      return await this.#client.callBuffer("eval", script.text, "1", this.#prefix, ...args);
     }
   }
 
@@ -108,6 +122,19 @@ export class Connection {
 
 function ignore(): void {}
 
+/** For a client of somebody else, which may be set to wait for ever. */
+async function within<T>(timeoutMs: number, answer: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error("the client has not answered")), timeoutMs);
+  });
+  try {
+    return await Promise.race([answer, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Whether it is the server's word, not the loss of the connection. */
 export function isAnswer(error: unknown): error is Error {
   return error instanceof Error && error.name === "ReplyError";
@@ -121,9 +148,11 @@ function remedy(cause: unknown, retryMs: number): string {
   if (!isAnswer(cause))
     return `The server could not be reached for ${retryMs} ms (retryMs). What was acknowledged is kept; of what was not, nobody knows.`;
   const { message } = cause;
-  if (message.startsWith("OOM")) return "The server has reached its maxmemory: raise it, or make room; nothing was evicted.";
+  if (message.startsWith("OOM"))
+    return "The server has reached its maxmemory: raise it, or make room; nothing was evicted.";
   if (message.startsWith("MISCONF")) return "The server cannot write its files and takes no commits: see its log.";
-  if (message.startsWith("NOPERM")) return "The user needs EVALSHA, EVAL, and the commands of the scripts on the store's keys.";
+  if (message.startsWith("NOPERM"))
+    return "The user needs EVALSHA, EVAL, and the commands of the scripts on the store's keys.";
   if (message.startsWith("READONLY")) return "This is a replica: connect to the primary.";
   return "What was acknowledged before is kept.";
 }

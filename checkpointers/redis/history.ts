@@ -8,19 +8,19 @@ import type { Connection } from "./connection.ts";
 import { checked, part, threadDigest } from "./ids.ts";
 import { ROWS, writeRows } from "./reads.ts";
 import { unpackCheckpoint } from "./rows.ts";
-import { script } from "./script.ts";
+import { lua, script } from "./script.ts";
 
 /** Checkpoints read at once, of one source and where many are merged; threads asked at once for what they have. */
 const PAGE = 100;
 const PAGE_MERGED = 10;
 const THREADS = 200;
 
-const threadsScript = script(String.raw`
+const threadsScript = script(lua`
 return call('ZRANGEBYLEX', P .. ARGV[1], ARGV[2], '+', 'LIMIT', 0, ARGV[3])
 `);
 
 /** Of each thread its namespaces, and of each the greatest id within the bounds. */
-const sourcesScript = script(String.raw`
+const sourcesScript = script(lua`
 local given, id, before, found = ARGV[1], ARGV[2], ARGV[3], {}
 local function source(T, k, ns)
   local prefix = 'c' .. part(ns)
@@ -42,7 +42,7 @@ return found
 `);
 
 /** Checkpoints of one namespace down from an id, itself (`[`) or not (`(`); with `exact` no other one. */
-const pageScript = script(String.raw`${ROWS}
+const pageScript = script(lua`${ROWS}
 local T, nsPart, border, from, exact, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local prefix = 'c' .. nsPart
 local first = border .. prefix .. from
@@ -58,7 +58,7 @@ return found
 `);
 
 /** A checkpoint and its ancestors, as they were at a version of the thread. */
-const ancestorsScript = script(String.raw`${ROWS}
+const ancestorsScript = script(lua`${ROWS}
 local T, nsPart, id, version, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local live, found = alive(T), {}
 if live and not version then version = tonumber(call('HGET', H .. T, '#v')) end
@@ -207,7 +207,11 @@ function insert(sources: Source[], source: Source): void {
 }
 
 function deletedMeanwhile(thread: string): HoldfastError {
-  return new HoldfastError("THREAD_DELETED", `Thread ${JSON.stringify(thread)} was deleted while its history was read.`, {
-    details: { thread },
-  });
+  return new HoldfastError(
+    "THREAD_DELETED",
+    `Thread ${JSON.stringify(thread)} was deleted while its history was read.`,
+    {
+      details: { thread },
+    },
+  );
 }

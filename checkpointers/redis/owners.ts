@@ -5,27 +5,28 @@
 
 import { randomUUID } from "node:crypto";
 import type { Connection } from "./connection.ts";
-import { script } from "./script.ts";
+import { lua, script } from "./script.ts";
 
 /** Expired threads removed at once: each may have many rows, and nobody else is served meanwhile. */
 const SWEPT_MAX = 20;
 
-const beatScript = script(String.raw`
+const beatScript = script(lua`
 call('SET', P .. 'o:' .. ARGV[1], '1', 'PX', ARGV[2])
-local expired = call('ZRANGEBYSCORE', P .. 'x', '-inf', now(), 'LIMIT', 0, ${SWEPT_MAX})
-for _, T in ipairs(expired) do
-  if call('EXISTS', H .. T) == 0 then
-    if not alive(T) then call('ZREM', P .. 'x', T) end
+local removed = 0
+for _, T in ipairs(call('ZRANGEBYSCORE', P .. 'x', '-inf', now(), 'LIMIT', 0, ${SWEPT_MAX})) do
+  if not alive(T) then
+    call('ZREM', P .. 'x', T)
+    removed = removed + 1
   end
 end
-return #expired
+return removed
 `);
 
-const leaveScript = script(String.raw`
+const leaveScript = script(lua`
 return call('DEL', P .. 'o:' .. ARGV[1], P .. 'l:' .. ARGV[1])
 `);
 
-const aliveScript = script(String.raw`
+const aliveScript = script(lua`
 return call('EXISTS', P .. 'o:' .. ARGV[1])
 `);
 
@@ -38,7 +39,7 @@ export class Owner {
   private constructor(connection: Connection, leaseMs: number) {
     this.#connection = connection;
     this.#leaseMs = leaseMs;
-    this.#timer = setInterval(() => void this.beat().catch(() => {}), leaseMs / 3);
+    this.#timer = setInterval(() => void this.#beatAndSweep(), leaseMs / 3);
     // A process that has nothing else to do may end.
     this.#timer.unref();
   }
@@ -57,6 +58,13 @@ export class Owner {
   /** Renews the sign of life and removes what has expired; resolves with how much that was. */
   async beat(): Promise<number> {
     return (await this.#connection.run(beatScript, this.owner, `${this.#leaseMs}`)) as number;
+  }
+
+  /** The server being away is told by the calls that need it. */
+  async #beatAndSweep(): Promise<void> {
+    try {
+      while ((await this.beat()) === SWEPT_MAX);
+    } catch {}
   }
 
   async alive(owner: string): Promise<boolean> {

@@ -9,7 +9,7 @@ import type { Planned, PlannedWrites } from "./commit-args.ts";
 import type { Connection } from "./connection.ts";
 import { threadDigest, writesPrefix } from "./ids.ts";
 import { unpackWrites } from "./rows.ts";
-import { script } from "./script.ts";
+import { lua, script } from "./script.ts";
 
 export interface Look {
   readonly planned: Planned;
@@ -18,7 +18,7 @@ export interface Look {
 }
 
 /** Per task: a digest as the commit script makes it, then members and values. */
-const lookScript = script(String.raw`
+const lookScript = script(lua`
 local found = {}
 for k = 1, #ARGV, 2 do
   local T, prefix = ARGV[k], ARGV[k + 1]
@@ -69,8 +69,7 @@ export async function lookAndPlan(connection: Connection, commit: Commit): Promi
 
 type WritesOp = Extract<Commit[number], { kind: "writes" }>;
 
-const keyOf = (op: WritesOp) =>
-  `${op.thread.length} ${op.thread}${writesPrefix(op.ns, op.checkpoint, op.task)}`;
+const keyOf = (op: WritesOp) => `${op.thread.length} ${op.thread}${writesPrefix(op.ns, op.checkpoint, op.task)}`;
 
 function tasksOf(commit: Commit): Map<string, Task & { readonly checkpoint: string; readonly prefixBytes: number }> {
   const tasks = new Map<string, Task & { readonly checkpoint: string; readonly prefixBytes: number }>();

@@ -4,10 +4,10 @@ import type { EffectQuery, EffectRow, ItemsRow, Loaded, WriteRow } from "holdfas
 import type { Connection } from "./connection.ts";
 import * as ids from "./ids.ts";
 import { unpackCheckpoint, unpackData, unpackEffect, unpackItems, unpackWait, unpackWrites } from "./rows.ts";
-import { script } from "./script.ts";
+import { lua, script } from "./script.ts";
 
 /** A checkpoint with its writes as a script hands it over. */
-export const ROWS = String.raw`
+export const ROWS = lua`
 local function writesOf(T, nsPart, id, version)
   local prefix = 'w' .. nsPart .. part(id)
   local members, found = begins(Z .. T, prefix), {}
@@ -22,7 +22,7 @@ local function writesOf(T, nsPart, id, version)
 end
 `;
 
-const loadScript = script(String.raw`${ROWS}
+const loadScript = script(lua`${ROWS}
 local T, ns, nsPart, root, id = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local live, era = alive(T), nil
 era = eraOf(T)
@@ -45,7 +45,7 @@ return { era, head, wanted, row, row and writesOf(T, nsPart, wanted) or {}, wait
 `);
 
 /** Follows a list to its beginnings. Of each part: its name, then starts and rows. The first says whether it goes on. */
-const itemsScript = script(String.raw`
+const itemsScript = script(lua`
 local T, list, length = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local found = {}
 if not alive(T) then return found end
@@ -72,7 +72,7 @@ end
 return found
 `);
 
-const effectsScript = script(String.raw`
+const effectsScript = script(lua`
 local found = {}
 local function add(key, row)
   found[#found + 1] = key
@@ -80,7 +80,9 @@ local function add(key, row)
 end
 if ARGV[1] == 'key' then
   local place = call('HGET', IDS, 'e' .. ARGV[2])
-  if place and (string.sub(place, 1, 1) == 'g' or alive(place)) then add(ARGV[2], rowAt(place, ARGV[2])) end
+  -- Where its thread has expired, that is seen to now: one with a given key then stands elsewhere.
+  if place and not alive(string.match(place, '%x+$')) then place = call('HGET', IDS, 'e' .. ARGV[2]) end
+  if place then add(ARGV[2], rowAt(place, ARGV[2])) end
   return found
 end
 local T, prefix, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -151,7 +153,7 @@ export class Reads {
     if (hashes.length === 0) return found;
     const fields = hashes.map(ids.blobField);
     const key = `${this.#prefix}h:${ids.threadDigest(thread)}`;
-    const values = (await this.#connection.buffers("HMGET", key, ...fields)) as (Buffer | null)[];
+    const values = (await this.#connection.buffers("hmget", key, ...fields)) as (Buffer | null)[];
     for (const [at, hash] of hashes.entries()) {
       const stored = values[at];
       if (stored) found.set(hash, unpackData(stored));

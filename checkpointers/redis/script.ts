@@ -18,6 +18,9 @@
 import { hash } from "node:crypto";
 import { threadDigest } from "./ids.ts";
 
+/** A piece of Lua: backslashes are its own. */
+export const lua = String.raw;
+
 export interface Script {
   readonly text: string;
   readonly sha: string;
@@ -26,7 +29,7 @@ export interface Script {
 /** How long a run that loaded a thread before it expired is refused, instead of beginning the thread anew unnoticed. */
 const EXPIRED_ERA_MS = 30 * 86_400_000;
 
-const PRELUDE = String.raw`
+const PRELUDE = lua`
 local P = KEYS[1]
 local call = redis.call
 local H, Z, ERA, IDS, W, G, GK = P .. 'h:', P .. 'z:', P .. 'era:', P .. 'ids', P .. 'w', P .. 'g', P .. 'gk'

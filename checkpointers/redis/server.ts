@@ -1,15 +1,15 @@
 /** What the server says of itself when a store is opened: whether it can be used, and what its acknowledgement survives. */
 
 import { type BackendDurability, HoldfastError } from "holdfast";
-import { type Connection } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import type { CheckedOptions } from "./options.ts";
-import { type Script, script } from "./script.ts";
+import { lua, type Script, script } from "./script.ts";
 
 /** The format this code writes, and the last one that older code must know. */
 const FORMAT = 1;
 const NEEDS = 1;
 
-const openScript: Script = script(String.raw`
+const openScript: Script = script(lua`
 local kind = call('TYPE', P .. 'meta')['ok']
 if kind ~= 'none' and kind ~= 'hash' then return { 'foreign', kind } end
 if kind == 'none' then call('HSET', P .. 'meta', 'format', ARGV[1], 'needs', ARGV[2]) end
@@ -22,7 +22,7 @@ return { meta[1] or '', meta[2] or '' }
  * @throws {HoldfastError} NOT_SUPPORTED, CANNOT_OPEN, FOREIGN_DATABASE, UNSUPPORTED_FORMAT, STORAGE_FAILED
  */
 export async function inspect(connection: Connection, options: CheckedOptions): Promise<BackendDurability> {
-  const info = fieldsOf(String(await permitted(connection, "INFO")));
+  const info = fieldsOf(String(await permitted(connection, "info")));
   const version = info.get("redis_version");
   if (version !== undefined && Number.parseInt(version, 10) < 6) {
     throw new HoldfastError(
@@ -81,7 +81,7 @@ async function durabilityOf(connection: Connection, info: ReadonlyMap<string, st
 }
 
 async function setting(connection: Connection, name: string): Promise<string | undefined> {
-  const answer = await permitted(connection, "CONFIG", "GET", name);
+  const answer = await permitted(connection, "config", "get", name);
   return Array.isArray(answer) ? (answer[1] as string | undefined) : undefined;
 }
 
@@ -93,7 +93,8 @@ async function permitted(connection: Connection, command: string, ...args: strin
     const { cause } = error as { readonly cause?: unknown };
     const message = cause instanceof Error ? cause.message : "";
     // NOPERM of an access list; "unknown command" of services that have renamed it away.
-    if (/^(?:NOPERM|ERR unknown command|ERR unsupported|ERR .*not (?:allowed|permitted))/i.test(message)) return undefined;
+    if (/^(?:NOPERM|ERR unknown command|ERR unsupported|ERR .*not (?:allowed|permitted))/i.test(message))
+      return undefined;
     throw error;
   }
 }

@@ -6,13 +6,13 @@ import type { Connection } from "./connection.ts";
 import type { History } from "./history.ts";
 import { checked, part, sortableMoment, threadDigest } from "./ids.ts";
 import { STATUSES, unpackDecision, unpackWait } from "./rows.ts";
-import { script } from "./script.ts";
+import { lua, script } from "./script.ts";
 
 /** Rows looked at together where a filter may leave out most of them; decisions read at once. */
 const PAGE = 200;
 
 /** A row and the id of its thread, which stands in the thread's index. */
-const ROW = String.raw`
+const ROW = lua`
 local function idOf(T)
   local member = begins(Z .. T, '#', 'LIMIT', 0, 1)[1]
   return member and string.sub(member, 2)
@@ -28,13 +28,13 @@ local function add(id)
 end
 `;
 
-const byIdScript = script(String.raw`${ROW}
+const byIdScript = script(lua`${ROW}
 add(ARGV[1])
 return found
 `);
 
 /** What is due by a moment among the open ones. */
-const dueScript = script(String.raw`${ROW}
+const dueScript = script(lua`${ROW}
 for _, member in ipairs(call('ZRANGEBYLEX', W, '[d', '(d' .. ARGV[1] .. '\255')) do add(string.sub(member, 18)) end
 return found
 `);
@@ -43,7 +43,7 @@ return found
  * The next waits of several statuses in one order: of a thread, or, where none is given, of all. A status is a range of
  * names; as many names of each are merged as rows are asked for, so no row is read that is not handed over.
  */
-const listScript = script(String.raw`${ROW}
+const listScript = script(lua`${ROW}
 -- By bytes: Lua's own comparison goes by the locale of the server.
 local function before(a, b)
   for k = 1, math.min(#a, #b) do
@@ -70,7 +70,7 @@ for k = 1, math.min(limit, #places) do add(string.sub(places[k], 17)) end
 return { places[limit] or false, found }
 `);
 
-const decisionsScript = script(String.raw`
+const decisionsScript = script(lua`
 local T, from, to, found = ARGV[1], ARGV[2], tonumber(ARGV[3]), {}
 local live = alive(T)
 local last = live and tonumber(call('HGET', H .. T, '#ld') or '0') or 0
@@ -157,7 +157,11 @@ export class WaitReads {
     }
   }
 
-  async #decisions(thread: string, from: number | undefined, to: number): Promise<{ era: number; rows: DecisionRow[] }> {
+  async #decisions(
+    thread: string,
+    from: number | undefined,
+    to: number,
+  ): Promise<{ era: number; rows: DecisionRow[] }> {
     const args = [threadDigest(thread), from === undefined ? "" : `${from}`, `${to}`];
     const [era, first, found] = (await this.#connection.run(decisionsScript, ...args)) as [number, number, Buffer[]];
     return { era, rows: found.map((stored, at) => unpackDecision(thread, first + at, stored)) };

@@ -6,10 +6,20 @@ import { Annotation, START, StateGraph } from "@langchain/langgraph";
 import { Checkpointer, effect, type CheckpointerOptions } from "holdfast";
 import { describeBackend } from "holdfast/testing";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { Cluster } from "ioredis";
 import { z } from "zod";
 import { redisBackend } from "../../checkpointers/redis/backend.ts";
 import type { RedisOptions } from "../../checkpointers/redis/index.ts";
-import { accept, checkpoint, codes, effectRow, headOf, ids, items, effect as effectOp } from "../../src/testing/backend-rows.ts";
+import {
+  accept,
+  checkpoint,
+  codes,
+  effectRow,
+  headOf,
+  ids,
+  items,
+  effect as effectOp,
+} from "../../src/testing/backend-rows.ts";
 import { freePort, ownRedisAvailable, type RedisSettings, redisClient, startRedis } from "../servers/redis.ts";
 
 async function started(settings: RedisSettings = {}, tcp = false) {
@@ -111,13 +121,19 @@ describe.skipIf(!ownRedisAvailable)("a Redis server", () => {
   test("that forgets gets no effect, unless the loss is accepted", async () => {
     const { open } = await started();
     expect(await runEffect(await open({ prefix: "a" }))).toEqual({ outcome: "EFFECT_NOT_DURABLE", ran: 0 });
-    expect(await runEffect(await open({ prefix: "b" }), { effectsOnVolatile: true })).toEqual({ outcome: "done", ran: 1 });
+    expect(await runEffect(await open({ prefix: "b" }), { effectsOnVolatile: true })).toEqual({
+      outcome: "done",
+      ran: 1,
+    });
     expect(await runEffect(await open({ prefix: "c", durability: "os" }))).toEqual({ outcome: "done", ran: 1 });
   });
 
   test("that may evict keys is refused, unless that is accepted", async () => {
     const { client, open } = await started({ maxmemory: "100mb", "maxmemory-policy": "allkeys-lru" });
-    await expect(open()).rejects.toMatchObject({ code: "CANNOT_OPEN", message: expect.stringContaining("allkeys-lru") });
+    await expect(open()).rejects.toMatchObject({
+      code: "CANNOT_OPEN",
+      message: expect.stringContaining("allkeys-lru"),
+    });
     await open({ allowEviction: true });
     await client.config("SET", "maxmemory-policy", "volatile-ttl");
     await expect(open()).rejects.toMatchObject({ code: "CANNOT_OPEN" });
@@ -176,7 +192,9 @@ describe.skipIf(!ownRedisAvailable)("a Redis server", () => {
       ];
       // Both are on their way at once: before the script, or between it and its answer.
       const kill = () => client.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-      await (at % 2 === 0 ? Promise.all([accept(backend, ...ops), kill()]) : Promise.all([kill(), accept(backend, ...ops)]));
+      await (at % 2 === 0
+        ? Promise.all([accept(backend, ...ops), kill()])
+        : Promise.all([kill(), accept(backend, ...ops)]));
     }
     expect(await headOf(backend)).toBe("99");
     expect((await backend.effects({ key: "k" }))[0]?.rev).toBe(99);
@@ -239,15 +257,28 @@ async function stored(client: ReturnType<typeof redisClient>): Promise<boolean> 
 }
 
 describe.skipIf(!ownRedisAvailable)("a node of a cluster", async () => {
+  const SETTINGS = { "cluster-enabled": "yes", "cluster-announce-ip": "127.0.0.1" };
   // With all slots on one node only the rule of a cluster is left: the keys of a script lie in one slot.
   const clustered = async () => {
-    const server = await startRedis({ "cluster-enabled": "yes", "cluster-port": `${await freePort()}` }, true);
+    const server = await startRedis({ ...SETTINGS, "cluster-port": `${await freePort()}` }, true);
     const client = redisClient(server.url);
     await client.cluster("ADDSLOTSRANGE", "0", "16383");
     while (!String(await client.cluster("INFO")).includes("cluster_state:ok")) await new Promise(setImmediate);
     client.disconnect();
     return server;
   };
+
+  test("is also served through a client for clusters", async () => {
+    const server = await clustered();
+    onTestFinished(() => server.remove());
+    const cluster = new Cluster([{ host: "127.0.0.1", port: portOf(server.url) }]);
+    onTestFinished(() => cluster.disconnect());
+    const backend = await redisBackend(cluster as never);
+    await accept(backend, checkpoint("1"));
+    expect(await headOf(backend)).toBe("1");
+    await backend.close();
+  });
+
   let shared: ReturnType<typeof clustered> | undefined;
   let stores = 0;
   afterAll(async () => (await shared)?.remove());

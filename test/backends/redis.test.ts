@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { Backend } from "holdfast";
+import { Annotation, START, StateGraph } from "@langchain/langgraph";
+import { type Backend, Checkpointer } from "holdfast";
 import { describeBackend } from "holdfast/testing";
 import type { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -81,9 +82,26 @@ describe.skipIf(!redisAvailable)("Redis", async () => {
       [deleteThread("v"), endWait("w")],
     ];
     let verdicts: string[] = [];
-    expect(await calls(client, async () => void (verdicts = await codes(backend, group)))).toBe(1);
+    const commit = async () => {
+      verdicts = await codes(backend, group);
+    };
+    expect(await calls(client, commit)).toBe(1);
     expect(verdicts).toEqual(["accepted", "HEAD_MOVED", "accepted", "accepted", "accepted"]);
     expect(await calls(client, () => backend.load("t", "", undefined))).toBe(1);
+  });
+
+  test("a superstep in sync durability is one round trip, and a run adds what it loads at its beginning", async () => {
+    const { client, backend } = await fresh({ durability: "os" });
+    const steps = 20;
+    const app = new StateGraph(Annotation.Root({ n: Annotation<number> }))
+      .addNode("step", async ({ n }) => ({ n: n + 1 }))
+      .addEdge(START, "step")
+      .addConditionalEdges("step", ({ n }) => (n < steps ? "step" : "__end__"))
+      .compile({ checkpointer: new Checkpointer(backend) });
+    const config = { configurable: { thread_id: "t" }, durability: "sync" as const };
+    const run = async () => void (await app.invoke({ n: 0 }, config));
+    // One to load the thread, two to begin it and to end the run.
+    expect(await calls(client, run)).toBeLessThanOrEqual(steps + 3);
   });
 
   test("the first result of a task after its interrupt is one round trip; one that must be compared is three", async () => {
@@ -141,9 +159,12 @@ describe.skipIf(!redisAvailable)("Redis", async () => {
     const { client, backend, key } = await fresh();
     const group = [[checkpoint("1")], [checkpoint("2"), blob("h", "data", { thread: "\ud800" })], [blob("h", "data")]];
     expect(await codes(backend, group)).toEqual(["accepted", "INVALID_ID", "accepted"]);
-    for (const thread of ["*", "{a}", "}", "a\0b", "😀"]) await accept(backend, checkpoint("1", { thread, heads: [null] }));
+    for (const thread of ["*", "{a}", "}", "a\0b", "😀"])
+      await accept(backend, checkpoint("1", { thread, heads: [null] }));
     const keys = await client.keys(key("*").replace(/[{}]/g, "?"));
-    expect(keys.filter((name) => !/^\{[\w-]+\}:(?:[a-z]+|[hz]:[0-9a-f]{64}|[lo]:[0-9a-f-]{36})$/.test(name))).toEqual([]);
+    expect(keys.filter((name) => !/^\{[\w-]+\}:(?:[a-z]+|[hz]:[0-9a-f]{64}|[lo]:[0-9a-f-]{36})$/.test(name))).toEqual(
+      [],
+    );
     await accept(backend, deleteThread("*"));
     expect((await ids(backend.checkpoints({}))).length).toBe(5);
   });
@@ -163,7 +184,9 @@ describe.skipIf(!redisAvailable)("Redis", async () => {
       const body = typeof value === "string" ? `json/1 ${value}` : "json/1 0";
       await accept(backend, blob(name, value), checkpoint(name, { body }), items(name, 0, [1], { body }));
       const found = (await backend.blobs("t", [name])).get(name);
-      expect(typeof found === "string" ? found : [...(found ?? [])]).toEqual(typeof value === "string" ? value : [...value]);
+      expect(typeof found === "string" ? found : [...(found ?? [])]).toEqual(
+        typeof value === "string" ? value : [...value],
+      );
       expect((await backend.load("t", "", name)).checkpoint?.body).toBe(body);
       expect((await backend.items("t", name, 1)).rows[0]?.body).toBe(body);
     }
@@ -183,8 +206,7 @@ describe.skipIf(!redisAvailable)("Redis", async () => {
     /** Lets the moment come at which a thread expires. */
     async function expire(client: Redis, key: (name: string) => string): Promise<void> {
       for (const name of await client.keys("*")) if (name.startsWith(key("h:"))) await client.pexpire(name, 1);
-      const deadline = Date.now() + 5000;
-      while (Date.now() < deadline && (await client.keys("*")).some((name) => name.startsWith(key("h:"))));
+      while ((await client.keys("*")).some((name) => name.startsWith(key("h:"))));
     }
 
     test("expires whole: nothing of it is found, and a run that loaded it is refused", async () => {
@@ -218,9 +240,10 @@ describe.skipIf(!redisAvailable)("Redis", async () => {
       const { client, backend, key, url, prefix, open } = await fresh({ ttl: "1 hour" });
       await accept(backend, ...everything("secret-thread").filter((op) => op.kind !== "wait"));
       await expire(client, key);
-      for (const name of await client.keys("*")) if (name === key("x")) {
-        for (const member of await client.zrange(name, "0", "-1")) await client.zadd(name, "1", member);
-      }
+      for (const name of await client.keys("*"))
+        if (name === key("x")) {
+          for (const member of await client.zrange(name, "0", "-1")) await client.zadd(name, "1", member);
+        }
       await open();
       expect(await redisContents(url, prefix)).not.toContain("secret-thread");
     });
@@ -242,6 +265,18 @@ describe.skipIf(!redisAvailable)("Redis", async () => {
       await accept(plain, endWait("w"));
       expect(await pttl()).toBeGreaterThan(3_590_000);
       expect(await client.zcard(key("x"))).toBe(1);
+    });
+
+    test("is refreshed by an effect with a given key too, though that outlives it", async () => {
+      const { client, backend, key } = await fresh({ ttl: "1 hour" });
+      const given = effectRow("given", { ordinal: -1 });
+      await accept(backend, effect(given, null));
+      const [name] = (await client.keys("*")).filter((name) => name.startsWith(key("h:")));
+      await client.pexpire(String(name), 60_000);
+      await accept(backend, effect({ ...given, rev: 1, status: "done" }, 0));
+      expect(await client.pttl(String(name))).toBeGreaterThan(3_590_000);
+      await expire(client, key);
+      expect(await backend.effects({ key: "given" })).toMatchObject([{ thread: "", rev: 1 }]);
     });
 
     test("is refreshed by every commit, also of a process that has no ttl; other threads have none", async () => {
@@ -273,7 +308,10 @@ describe.skipIf(!redisAvailable)("Redis", async () => {
     await client.hset(key("meta"), { format: "7", needs: "1" });
     await (await open()).close();
     await client.hset(key("meta"), { format: "7", needs: "7" });
-    await expect(open()).rejects.toMatchObject({ code: "UNSUPPORTED_FORMAT", message: expect.stringContaining(prefix) });
+    await expect(open()).rejects.toMatchObject({
+      code: "UNSUPPORTED_FORMAT",
+      message: expect.stringContaining(prefix),
+    });
     await client.del(key("meta"));
     await client.set(key("meta"), "another program's");
     await expect(open()).rejects.toMatchObject({ code: "FOREIGN_DATABASE" });

@@ -54,7 +54,14 @@ export async function startRedis(settings: RedisSettings = {}, tcp = false): Pro
   const directory = await mkdtemp(join(tmpdir(), "holdfast-redis-"));
   const socket = join(directory, "redis.sock");
   const port = tcp ? await freePort() : 0;
-  const defaults = { save: "", appendonly: "no", bind: "127.0.0.1", port: `${port}`, unixsocket: socket, dir: directory };
+  const defaults = {
+    save: "",
+    appendonly: "no",
+    bind: "127.0.0.1",
+    port: `${port}`,
+    unixsocket: socket,
+    dir: directory,
+  };
   let child: ChildProcess | undefined;
   const server: RedisServer = {
     url: tcp ? `redis://127.0.0.1:${port}` : socket,
@@ -134,7 +141,7 @@ export async function redisContents(url: string, prefix: string): Promise<string
   try {
     const lines: string[] = [];
     for await (const keys of client.scanStream({ match: `{${prefix}}:*`, count: 1000 }) as AsyncIterable<string[]>) {
-      for (const key of keys) lines.push(`${key} ${JSON.stringify(await valueOf(client, key))}`);
+      for (const key of keys) lines.push(`${key} ${JSON.stringify(await contentOf(client, key))}`);
     }
     return lines.sort().join("\n");
   } finally {
@@ -142,7 +149,7 @@ export async function redisContents(url: string, prefix: string): Promise<string
   }
 }
 
-async function valueOf(client: Redis, key: string): Promise<unknown> {
+async function contentOf(client: Redis, key: string): Promise<unknown> {
   const type = await client.type(key);
   if (type === "hash") return client.hgetall(key);
   if (type === "zset") return client.zrange(key, "0", "-1", "WITHSCORES");
