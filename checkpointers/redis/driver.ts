@@ -1,7 +1,6 @@
 /** ioredis, an optional peer: loaded when it is first needed, with one error that says what to do. */
 
 import { createRequire } from "node:module";
-import type { Redis, RedisOptions } from "ioredis";
 import { HoldfastError } from "holdfast";
 
 /** What is used of a client. An ioredis `Redis` or `Cluster` is one. */
@@ -15,9 +14,19 @@ export interface RedisClient {
   disconnect(): void;
 }
 
+/** Those of ioredis's options that are set; named here, so that no declaration needs the package. */
+export interface ClientOptions {
+  readonly maxRetriesPerRequest: number;
+  readonly autoResendUnfulfilledCommands: boolean;
+  readonly socketTimeout: number;
+  readonly retryStrategy: (times: number) => number;
+  readonly reconnectOnError: (error: Error) => boolean;
+  readonly connectionName: string;
+}
+
 /** @throws {HoldfastError} DRIVER_MISSING */
-export function newClient(url: string, options: RedisOptions): RedisClient {
-  let driver: { readonly Redis: new (url: string, options: RedisOptions) => Redis };
+export function newClient(url: string, options: ClientOptions): RedisClient {
+  let driver: { readonly Redis: new (url: string, options: ClientOptions) => RedisClient };
   try {
     driver = createRequire(import.meta.url)("ioredis") as typeof driver;
   } catch (cause) {
@@ -28,5 +37,5 @@ export function newClient(url: string, options: RedisOptions): RedisClient {
       { cause },
     );
   }
-  return new driver.Redis(url, options) as unknown as RedisClient;
+  return new driver.Redis(url, options);
 }

@@ -273,7 +273,7 @@ describe.skipIf(!ownRedisAvailable)("a node of a cluster", async () => {
     onTestFinished(() => server.remove());
     const cluster = new Cluster([{ host: "127.0.0.1", port: portOf(server.url) }]);
     onTestFinished(() => cluster.disconnect());
-    const backend = await redisBackend(cluster as never);
+    const backend = await redisBackend(cluster);
     await accept(backend, checkpoint("1"));
     expect(await headOf(backend)).toBe("1");
     await backend.close();

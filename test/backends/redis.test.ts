@@ -138,7 +138,7 @@ describe.skipIf(!redisAvailable)("Redis", async () => {
         };
       },
     });
-    const ours = await redisBackend(between as never, { prefix });
+    const ours = await redisBackend(between, { prefix });
     onTestFinished(() => ours.close());
     const late = [[checkpoint("2", { parent: "1" }), writes([[1, "c", "ours"]])], [checkpoint("3")]];
     expect(await codes(ours, late)).toEqual(["WRITE_CONFLICT", "accepted"]);
@@ -337,7 +337,7 @@ describe.skipIf(!redisAvailable)("Redis", async () => {
     const { url, prefix, client } = await fresh();
     const mine = redisClient(url);
     onTestFinished(() => mine.disconnect());
-    const backend = await redisBackend(mine as never, { prefix });
+    const backend = await redisBackend(mine, { prefix });
     await accept(backend, checkpoint("1"));
     await backend.close();
     await expect(backend.load("t", "", undefined)).rejects.toMatchObject({ code: "CLOSED" });
