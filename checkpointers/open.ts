@@ -3,29 +3,34 @@
 import { type Checkpointer, type CheckpointerOptions, HoldfastError } from "holdfast";
 import type { JsonlOptions } from "./jsonl/index.ts";
 import { nearest } from "./nearest.ts";
+import type { PostgresOptions } from "./postgres/index.ts";
 import type { RedisOptions } from "./redis/index.ts";
 import type { SqliteOptions } from "./sqlite/index.ts";
 
 /** Options of the scheme's own factory; those of another scheme are refused where they are no options of it. */
-export type OpenOptions = CheckpointerOptions & JsonlOptions & SqliteOptions & RedisOptions;
+export type OpenOptions = CheckpointerOptions & JsonlOptions & PostgresOptions & RedisOptions & SqliteOptions;
 
-const schemes = ["memory", "jsonl", "sqlite", "redis", "rediss"] as const;
+const schemes = ["memory", "jsonl", "sqlite", "postgres", "redis", "rediss"] as const;
 type Scheme = (typeof schemes)[number];
 
 const placeholders: Record<Scheme, string> = {
   memory: '"memory:"',
   jsonl: '"jsonl:directory"',
   sqlite: '"sqlite:file.db"',
+  postgres: '"postgres://user@host/database"',
   redis: '"redis://host:6379"',
   rediss: '"rediss://host:6379"',
 };
-const known = `${placeholders.memory}, ${placeholders.jsonl}, ${placeholders.sqlite} or ${placeholders.redis}`;
+const known =
+  `${placeholders.memory}, ${placeholders.jsonl}, ${placeholders.sqlite}, ${placeholders.postgres} or ` +
+  placeholders.redis;
 
 /**
- * Opens a checkpointer: `"memory:"`, `"jsonl:directory"`, `"sqlite:file.db"`, `"redis://host:6379/0"` or `"rediss://…"`.
- * What follows the colon of a file is a path as the system has it, relative to the working directory: no escapes, no `//`.
+ * Opens a checkpointer: `"memory:"`, `"jsonl:directory"`, `"sqlite:file.db"`, `"postgres://user@host/database"` (also
+ * `postgresql:`) or `"redis://host:6379/0"` (also `rediss:`). What follows the colon of a directory or file is a path as the
+ * system has it, relative to the working directory: no escapes, no `//`.
  *
- * @throws {HoldfastError} INVALID_ARGUMENT for another URL; otherwise what `memory`, `jsonl`, `sqlite` and `redis` throw
+ * @throws {HoldfastError} INVALID_ARGUMENT for another URL; otherwise what the scheme's own factory throws
  */
 export async function openCheckpointer(url: string, options: OpenOptions = {}): Promise<Checkpointer> {
   const { scheme, path } = parse(url);
@@ -37,6 +42,8 @@ export async function openCheckpointer(url: string, options: OpenOptions = {}): 
       return (await import("./jsonl/index.ts")).jsonl(path, options);
     case "sqlite":
       return (await import("./sqlite/index.ts")).sqlite(path, options);
+    case "postgres":
+      return (await import("./postgres/index.ts")).postgres(url, options);
     case "redis":
     case "rediss":
       return (await import("./redis/index.ts")).redis(url, options);
@@ -51,6 +58,7 @@ function parse(url: string): { readonly scheme: Scheme; readonly path: string } 
   const colon = typeof url === "string" ? url.indexOf(":") : -1;
   if (colon < 0) throw invalid(url, `It has no scheme: give ${known}.`);
   const [name, path] = [url.slice(0, colon), url.slice(colon + 1)];
+  if (name === "postgres" || name === "postgresql") return { scheme: "postgres", path };
   const scheme = schemes.find((candidate) => candidate === name);
   if (scheme === undefined) {
     const meant = nearest(name, schemes) as Scheme | undefined;

@@ -7,19 +7,21 @@ import Database from "better-sqlite3";
 import { type Backend, Checkpointer, type CheckpointerOptions } from "holdfast";
 import { jsonlBackend } from "holdfast/checkpointers/jsonl";
 import { MemoryState, memoryBackend } from "holdfast/checkpointers/memory";
+import { postgresBackend } from "holdfast/checkpointers/postgres";
 import { redisBackend } from "holdfast/checkpointers/redis";
 import { sqliteBackend } from "holdfast/checkpointers/sqlite";
-import { onTestFinished } from "vitest";
+import { inject, onTestFinished } from "vitest";
 import { redisAvailable, redisContents, removeRedisStore, sharedRedis } from "./servers/redis.ts";
+import { newSchema, query, quoted } from "./servers/schemas.ts";
 
-export type StoreName = "memory" | "jsonl" | "sqlite" | "redis";
+export type StoreName = "memory" | "jsonl" | "sqlite" | "postgres" | "redis";
 
 const redis: readonly StoreName[] = redisAvailable ? ["redis"] : [];
 
-export const storeNames: readonly StoreName[] = ["memory", "jsonl", "sqlite", ...redis];
+export const storeNames: readonly StoreName[] = ["memory", "jsonl", "sqlite", "postgres", ...redis];
 
 /** Backends that several openers may share at once, as several processes would. */
-export const sharedStoreNames: readonly StoreName[] = ["memory", "sqlite", ...redis];
+export const sharedStoreNames: readonly StoreName[] = ["memory", "sqlite", "postgres", ...redis];
 
 /** One empty store of a test. Closed and removed when the test has finished. */
 export interface Store {
@@ -35,6 +37,7 @@ export interface Store {
 interface Places {
   readonly directory: string;
   readonly state: MemoryState;
+  readonly schema: string;
   readonly server: { readonly url: string; readonly prefix: string } | undefined;
 }
 
@@ -42,7 +45,7 @@ interface Places {
  * Speed, not loss of power, is what these tests want; what survives that is tested with the backends. So the server is one
  * that keeps its data in memory only, and is said to keep more.
  */
-const opener = (name: StoreName, { directory, state, server }: Places): (() => Promise<Backend>) => {
+const opener = (name: StoreName, { directory, state, schema, server }: Places): (() => Promise<Backend>) => {
   switch (name) {
     case "memory":
       return async () => memoryBackend({ state });
@@ -50,6 +53,8 @@ const opener = (name: StoreName, { directory, state, server }: Places): (() => P
       return () => jsonlBackend(join(directory, "log"), { fsync: false });
     case "sqlite":
       return () => sqliteBackend(join(directory, "test.db"), { synchronous: "OFF" });
+    case "postgres":
+      return () => postgresBackend(inject("postgresUrl"), { schema });
     case "redis":
       return () => redisBackend(server?.url ?? "", { prefix: server?.prefix, durability: "os" });
     default: {
@@ -69,7 +74,8 @@ export async function newStore(name: StoreName): Promise<Store> {
     await rm(directory, { recursive: true });
     if (server !== undefined) await removeRedisStore(server.url, server.prefix);
   });
-  const open = opener(name, { directory, state, server });
+  const schema = name === "postgres" ? await newSchema() : "";
+  const open = opener(name, { directory, state, schema, server });
   const backend = async () => {
     const fresh = await open();
     opened.push(fresh);
@@ -85,6 +91,7 @@ export async function newStore(name: StoreName): Promise<Store> {
     },
     contents: async () => {
       if (name === "memory") return JSON.stringify([...state.changes()]);
+      if (name === "postgres") return tablesOf(schema);
       if (server !== undefined) return redisContents(server.url, server.prefix);
       return name === "jsonl" ? filesOf(join(directory, "log")) : rowsOf(join(directory, "test.db"));
     },
@@ -109,4 +116,15 @@ function rowsOf(file: string): string {
   } finally {
     database.close();
   }
+}
+
+/** Every cell of every table. */
+async function tablesOf(schema: string): Promise<string> {
+  const tables = await query("select tablename from pg_tables where schemaname = $1", [schema]);
+  const rows: string[] = [];
+  for (const { tablename } of tables) {
+    const cells = await query(`select t::text as cells from ${quoted(schema)}.${quoted(String(tablename))} t`);
+    rows.push(...cells.map(({ cells }) => String(cells)));
+  }
+  return rows.join("\n");
 }

@@ -1,9 +1,13 @@
 import { join } from "node:path";
 import { isHoldfastError } from "holdfast";
 import { openCheckpointer } from "holdfast/checkpointers";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, inject, onTestFinished, test } from "vitest";
 import { scratchDirectory } from "./backends/scratch.ts";
 import { ownRedisAvailable, startRedis } from "./servers/redis.ts";
+import { newSchema } from "./servers/schemas.ts";
+
+/** All that can be opened. */
+const KNOWN = '"memory:", "jsonl:directory", "sqlite:file.db", "postgres://user@host/database" or "redis://host:6379"';
 
 test("a URL opens the checkpointer of its scheme", async () => {
   const directory = await scratchDirectory();
@@ -24,6 +28,12 @@ test.skipIf(!ownRedisAvailable)("a URL of a server opens it, and its secrets are
   await checkpointer.close();
 });
 
+test("a URL of Postgres opens its tables, in the schema that the options name", async () => {
+  const checkpointer = await openCheckpointer(inject("postgresUrl"), { schema: await newSchema() });
+  expect(checkpointer.backend.name).toMatch(/^postgres:127\.0\.0\.1:\d+\/postgres$/);
+  await checkpointer.close();
+});
+
 test("options reach the backend", async () => {
   const checkpointer = await openCheckpointer(`jsonl:${await scratchDirectory()}`, { fsync: false });
   expect(checkpointer.backend.capabilities.durability).toBe("os");
@@ -31,12 +41,13 @@ test("options reach the backend", async () => {
 });
 
 test.each([
-  ["holdfast.db", '"memory:", "jsonl:directory", "sqlite:file.db" or "redis://host:6379"'],
-  ["", '"memory:", "jsonl:directory", "sqlite:file.db" or "redis://host:6379"'],
+  ["holdfast.db", KNOWN],
+  ["", KNOWN],
   ["sqlite3:holdfast.db", 'Did you mean "sqlite:file.db"?'],
   ["SQLite:holdfast.db", 'Did you mean "sqlite:file.db"?'],
   ["json:dir", 'Did you mean "jsonl:directory"?'],
-  ["postgres://localhost/x", 'Known are "memory:", "jsonl:directory", "sqlite:file.db" or "redis://host:6379".'],
+  ["mysql://localhost/x", `Known are ${KNOWN}.`],
+  ["postgres:no url", "give a URL such as"],
   ["memory:x", 'Write "memory:"'],
   ["jsonl:", 'Write "jsonl:directory"'],
   ["redis:6379", "redis://host:6379"],
