@@ -47,9 +47,11 @@ return { era, head, wanted, row, row and writesOf(T, nsPart, wanted) or {}, wait
 /** Follows a list to its beginnings. Of each part: its name, then starts and rows. The first says whether it goes on. */
 const itemsScript = script(lua`
 local T, list, length = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local found = {}
+local found, seen = {}, {}
 if not alive(T) then return found end
-while list do
+-- A ring of bases is damage; a script that goes round in it would stop the server for everybody.
+while list and not seen[list] do
+  seen[list] = true
   local prefix = 'i' .. part(list)
   local first, last = '[' .. prefix, '(' .. prefix .. string.format('%016.0f', length)
   local members = length > 0 and call('ZRANGEBYLEX', Z .. T, first, last) or {}

@@ -169,6 +169,13 @@ describe.skipIf(!redisAvailable)("Redis", async () => {
     expect((await ids(backend.checkpoints({}))).length).toBe(5);
   });
 
+  test("a list that is damaged to a ring is read to an end", async () => {
+    const { backend } = await fresh();
+    await accept(backend, items("l", 3, [3], { base: { list: "m", length: 3 } }));
+    await accept(backend, items("m", 3, [3], { base: { list: "l", length: 3 } }));
+    expect((await backend.items("t", "l", 4)).rows.length).toBe(1);
+  });
+
   test("every string and every byte array comes back as it went in", async () => {
     const { backend } = await fresh();
     const values: Record<string, string | Uint8Array> = {
