@@ -41,6 +41,7 @@ export class Connections {
   static async open(target: string | PgPool, name: string, options: CheckedOptions): Promise<Connections> {
     if (typeof target !== "string") return new Connections(name, target, false, options);
     const pool = await newPool({
+      application_name: "holdfast",
       connectionString: target,
       connectionTimeoutMillis: Math.min(10_000, options.answerTimeoutMs),
       keepAlive: true,
