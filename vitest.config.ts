@@ -9,7 +9,7 @@ export default defineConfig({
       { find: /^holdfast$/, replacement: here("./src/index.ts") },
       { find: /^holdfast\/checkpointers$/, replacement: here("./checkpointers/open.ts") },
       {
-        find: /^holdfast\/checkpointers\/(memory|jsonl|sqlite|postgres)$/,
+        find: /^holdfast\/checkpointers\/(memory|jsonl|sqlite|postgres|redis)$/,
         replacement: here("./checkpointers/$1/index.ts"),
       },
       { find: /^holdfast\/approvals$/, replacement: here("./src/approvals/index.ts") },

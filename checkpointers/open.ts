@@ -4,12 +4,13 @@ import { type Checkpointer, type CheckpointerOptions, HoldfastError } from "hold
 import type { JsonlOptions } from "./jsonl/index.ts";
 import { nearest } from "./nearest.ts";
 import type { PostgresOptions } from "./postgres/index.ts";
+import type { RedisOptions } from "./redis/index.ts";
 import type { SqliteOptions } from "./sqlite/index.ts";
 
 /** Options of the scheme's own factory; those of another scheme are refused where they are no options of it. */
-export type OpenOptions = CheckpointerOptions & JsonlOptions & PostgresOptions & SqliteOptions;
+export type OpenOptions = CheckpointerOptions & JsonlOptions & PostgresOptions & RedisOptions & SqliteOptions;
 
-const schemes = ["memory", "jsonl", "sqlite", "postgres"] as const;
+const schemes = ["memory", "jsonl", "sqlite", "postgres", "redis", "rediss"] as const;
 type Scheme = (typeof schemes)[number];
 
 const placeholders: Record<Scheme, string> = {
@@ -17,13 +18,17 @@ const placeholders: Record<Scheme, string> = {
   jsonl: '"jsonl:directory"',
   sqlite: '"sqlite:file.db"',
   postgres: '"postgres://user@host/database"',
+  redis: '"redis://host:6379"',
+  rediss: '"rediss://host:6379"',
 };
-const known = `${placeholders.memory}, ${placeholders.jsonl}, ${placeholders.sqlite} or ${placeholders.postgres}`;
+const known =
+  `${placeholders.memory}, ${placeholders.jsonl}, ${placeholders.sqlite}, ${placeholders.postgres} or ` +
+  placeholders.redis;
 
 /**
- * Opens a checkpointer: `"memory:"`, `"jsonl:directory"`, `"sqlite:file.db"` or `"postgres://user@host/database"` (also
- * `postgresql:`). What follows the colon of the two in the middle is a path as the system has it, relative to the working
- * directory: no escapes, no `//`.
+ * Opens a checkpointer: `"memory:"`, `"jsonl:directory"`, `"sqlite:file.db"`, `"postgres://user@host/database"` (also
+ * `postgresql:`) or `"redis://host:6379/0"` (also `rediss:`). What follows the colon of a directory or file is a path as the
+ * system has it, relative to the working directory: no escapes, no `//`.
  *
  * @throws {HoldfastError} INVALID_ARGUMENT for another URL; otherwise what the scheme's own factory throws
  */
@@ -39,6 +44,9 @@ export async function openCheckpointer(url: string, options: OpenOptions = {}): 
       return (await import("./sqlite/index.ts")).sqlite(path, options);
     case "postgres":
       return (await import("./postgres/index.ts")).postgres(url, options);
+    case "redis":
+    case "rediss":
+      return (await import("./redis/index.ts")).redis(url, options);
     default: {
       const never: never = scheme;
       return never;
@@ -59,6 +67,7 @@ function parse(url: string): { readonly scheme: Scheme; readonly path: string } 
   if (scheme === "memory" ? path !== "" : path === "") {
     throw invalid(url, `Write ${placeholders[scheme]}${scheme === "memory" ? ", with nothing behind the colon" : ""}.`);
   }
+  if (scheme === "redis" || scheme === "rediss") return { scheme, path };
   if (path.startsWith("//")) {
     throw invalid(
       url,

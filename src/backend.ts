@@ -41,6 +41,11 @@ export interface Capabilities {
   /** Whether several processes may have it open at once. */
   readonly processes: "one" | "many";
   readonly durability: BackendDurability;
+  /**
+   * The store is meant to end with its process, so nobody can come back to it and run an effect again that it has
+   * forgotten: effects run on it though its durability is "none". For tests.
+   */
+  readonly ephemeral?: true;
   /** Whether {@link Backend.transaction} is there. */
   readonly transactions: boolean;
 }

@@ -66,6 +66,11 @@ export interface CheckpointerOptions {
   readonly journal?: string;
   /** Milliseconds since 1970, for deadlines and timers. Default `Date.now`. */
   readonly now?: () => number;
+  /**
+   * Lets effects run on a store that may lose what it has acknowledged (durability `"none"`): what is lost is run again.
+   * Default false: such an effect is refused with EFFECT_NOT_DURABLE.
+   */
+  readonly effectsOnVolatile?: boolean;
 }
 
 const BRAND = Symbol.for("holdfast.checkpointer");
@@ -79,6 +84,8 @@ export class Checkpointer extends BaseCheckpointSaver {
   readonly effectLedger: EffectLedger;
   readonly journal: Journal | undefined;
   readonly waitLedger: WaitLedger;
+  /** See {@link CheckpointerOptions}. */
+  readonly effectsOnVolatile: boolean;
   readonly #queue: CommitQueue;
   readonly #known: KnownState;
   readonly #reader: CheckpointReader;
@@ -104,6 +111,7 @@ export class Checkpointer extends BaseCheckpointSaver {
     this.#reader = new CheckpointReader(backend, serde);
     this.#writer = new CheckpointWriter({ backend, serde, queue, known, waits, memo, journal });
     this.journal = journal;
+    this.effectsOnVolatile = options.effectsOnVolatile ?? false;
     this.waitLedger = waits;
     this.effectLedger = new EffectLedger(backend, serde, queue, memo, journal, waits);
     Object.defineProperty(this, BRAND, { value: true });

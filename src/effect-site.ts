@@ -66,7 +66,10 @@ export function placeHere(what: string): TaskPlace {
 
 /** The site of an effect, see {@link siteAt}. */
 export function siteOf(name: string): Site {
-  return siteAt(`Effect ${JSON.stringify(name)}`);
+  const what = `Effect ${JSON.stringify(name)}`;
+  const site = siteAt(what);
+  assertSurvives(what, site);
+  return site;
 }
 
 /**
@@ -135,6 +138,19 @@ function assertKept(what: string, place: TaskPlace, run: RunState, thread: RunTh
       );
     }
   }
+}
+
+/** E1: what the store may forget is no record of an effect. */
+function assertSurvives(what: string, { place, saver }: Site): void {
+  const { durability, ephemeral } = saver.backend.capabilities;
+  if (durability !== "none" || ephemeral === true || saver.effectsOnVolatile) return;
+  throw notDurable(
+    what,
+    place,
+    `${saver.backend.name} states durability "none": a restart of it may take what it has acknowledged, and the effect would ` +
+      "run again. Let it keep its data (Redis: `appendonly yes`), state `durability` where it cannot be read from the " +
+      "server, or accept that with the checkpointer's option effectsOnVolatile: true",
+  );
 }
 
 function notDurable(what: string, place: TaskPlace, why: string): HoldfastError {

@@ -85,7 +85,7 @@ export interface Effect<I, O> {
  * that runs again gets the recorded outcomes; or by `key(input)` where it is given. Call effects with inputs that are
  * the same when the node runs again: no fresh ids, times or random numbers, unless they come from state.
  *
- * @throws EFFECT_OUTSIDE_GRAPH, FOREIGN_CHECKPOINTER, EFFECT_NOT_DURABLE (exit durability, `checkpointer: false`),
+ * @throws EFFECT_OUTSIDE_GRAPH, FOREIGN_CHECKPOINTER, EFFECT_NOT_DURABLE (exit durability, `checkpointer: false`, a store that may forget),
  *   RUN_REFUSED, EFFECT_ABORTED, EffectMismatchError, ForkedEffectError, NOT_SIMULATED, EffectInDoubtError,
  *   EFFECT_UNKNOWN, EFFECT_GIVEN_UP, EFFECT_TIMEOUT, INVALID_ARGUMENT, and whatever the body throws
  */

@@ -84,7 +84,7 @@ export type { HistoryTask } from "./history-tasks.ts";
 export type { ChannelDiff, StateDiff, StatePlace } from "./state-diff.ts";
 export { type TimeTravel, timeTravel } from "./time-travel.ts";
 export { type Transaction, type TransactionDefinition, transaction } from "./transaction.ts";
-export type { Duration } from "./durations.ts";
+export { type Duration, durationMs } from "./durations.ts";
 export {
   type Answer,
   type AskOptions,

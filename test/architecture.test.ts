@@ -91,6 +91,7 @@ describe("packages", () => {
   /** Optional peers, and the one file that loads each. */
   const LAZY: Readonly<Record<string, string>> = {
     "better-sqlite3": "checkpointers/sqlite-driver.ts",
+    ioredis: "checkpointers/redis/driver.ts",
     pg: "checkpointers/postgres/driver.ts",
     vitest: "src/testing/describe-backend.ts",
   };

@@ -8,16 +8,20 @@ import { type Backend, Checkpointer, type CheckpointerOptions } from "holdfast";
 import { jsonlBackend } from "holdfast/checkpointers/jsonl";
 import { MemoryState, memoryBackend } from "holdfast/checkpointers/memory";
 import { postgresBackend } from "holdfast/checkpointers/postgres";
+import { redisBackend } from "holdfast/checkpointers/redis";
 import { sqliteBackend } from "holdfast/checkpointers/sqlite";
 import { inject, onTestFinished } from "vitest";
+import { redisAvailable, redisContents, removeRedisStore, sharedRedis } from "./servers/redis.ts";
 import { newSchema, query, quoted } from "./servers/schemas.ts";
 
-export type StoreName = "memory" | "jsonl" | "sqlite" | "postgres";
+export type StoreName = "memory" | "jsonl" | "sqlite" | "postgres" | "redis";
 
-export const storeNames: readonly StoreName[] = ["memory", "jsonl", "sqlite", "postgres"];
+const redis: readonly StoreName[] = redisAvailable ? ["redis"] : [];
+
+export const storeNames: readonly StoreName[] = ["memory", "jsonl", "sqlite", "postgres", ...redis];
 
 /** Backends that several openers may share at once, as several processes would. */
-export const sharedStoreNames: readonly StoreName[] = ["memory", "sqlite", "postgres"];
+export const sharedStoreNames: readonly StoreName[] = ["memory", "sqlite", "postgres", ...redis];
 
 /** One empty store of a test. Closed and removed when the test has finished. */
 export interface Store {
@@ -29,8 +33,19 @@ export interface Store {
   contents(): Promise<string>;
 }
 
-/** Speed, not loss of power, is what these tests want; what survives that is tested with the backends. */
-const opener = (name: StoreName, directory: string, state: MemoryState, schema: string): (() => Promise<Backend>) => {
+/** Where the stores of one test are. */
+interface Places {
+  readonly directory: string;
+  readonly state: MemoryState;
+  readonly schema: string;
+  readonly server: { readonly url: string; readonly prefix: string } | undefined;
+}
+
+/**
+ * Speed, not loss of power, is what these tests want; what survives that is tested with the backends. So the server is one
+ * that keeps its data in memory only, and is said to keep more.
+ */
+const opener = (name: StoreName, { directory, state, schema, server }: Places): (() => Promise<Backend>) => {
   switch (name) {
     case "memory":
       return async () => memoryBackend({ state });
@@ -40,6 +55,8 @@ const opener = (name: StoreName, directory: string, state: MemoryState, schema: 
       return () => sqliteBackend(join(directory, "test.db"), { synchronous: "OFF" });
     case "postgres":
       return () => postgresBackend(inject("postgresUrl"), { schema });
+    case "redis":
+      return () => redisBackend(server?.url ?? "", { prefix: server?.prefix, durability: "os" });
     default: {
       const never: never = name;
       return never;
@@ -50,13 +67,15 @@ const opener = (name: StoreName, directory: string, state: MemoryState, schema: 
 export async function newStore(name: StoreName): Promise<Store> {
   const directory = await mkdtemp(join(tmpdir(), `holdfast-${name}-`));
   const state = new MemoryState();
+  const server = name === "redis" ? await sharedRedis() : undefined;
   const opened: { close(): Promise<void> }[] = [];
   onTestFinished(async () => {
     for (const one of opened) await one.close();
     await rm(directory, { recursive: true });
+    if (server !== undefined) await removeRedisStore(server.url, server.prefix);
   });
   const schema = name === "postgres" ? await newSchema() : "";
-  const open = opener(name, directory, state, schema);
+  const open = opener(name, { directory, state, schema, server });
   const backend = async () => {
     const fresh = await open();
     opened.push(fresh);
@@ -73,6 +92,7 @@ export async function newStore(name: StoreName): Promise<Store> {
     contents: async () => {
       if (name === "memory") return JSON.stringify([...state.changes()]);
       if (name === "postgres") return tablesOf(schema);
+      if (server !== undefined) return redisContents(server.url, server.prefix);
       return name === "jsonl" ? filesOf(join(directory, "log")) : rowsOf(join(directory, "test.db"));
     },
   };

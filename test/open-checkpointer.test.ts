@@ -1,9 +1,13 @@
 import { join } from "node:path";
 import { isHoldfastError } from "holdfast";
 import { openCheckpointer } from "holdfast/checkpointers";
-import { expect, inject, test } from "vitest";
+import { expect, inject, onTestFinished, test } from "vitest";
 import { scratchDirectory } from "./backends/scratch.ts";
+import { ownRedisAvailable, startRedis } from "./servers/redis.ts";
 import { newSchema } from "./servers/schemas.ts";
+
+/** All that can be opened. */
+const KNOWN = '"memory:", "jsonl:directory", "sqlite:file.db", "postgres://user@host/database" or "redis://host:6379"';
 
 test("a URL opens the checkpointer of its scheme", async () => {
   const directory = await scratchDirectory();
@@ -13,6 +17,15 @@ test("a URL opens the checkpointer of its scheme", async () => {
     expect(checkpointer.backend.name).toBe(url);
     await checkpointer.close();
   }
+});
+
+test.skipIf(!ownRedisAvailable)("a URL of a server opens it, and its secrets are in no name", async () => {
+  const server = await startRedis({}, true);
+  onTestFinished(() => server.remove());
+  const checkpointer = await openCheckpointer(server.url.replace("//", "//default:secret@"), { durability: "os" });
+  expect(checkpointer.backend.name).toBe(server.url);
+  expect(checkpointer.backend.capabilities.durability).toBe("os");
+  await checkpointer.close();
 });
 
 test("a URL of Postgres opens its tables, in the schema that the options name", async () => {
@@ -28,18 +41,16 @@ test("options reach the backend", async () => {
 });
 
 test.each([
-  ["holdfast.db", '"memory:", "jsonl:directory", "sqlite:file.db" or "postgres://user@host/database"'],
-  ["", '"memory:", "jsonl:directory", "sqlite:file.db" or "postgres://user@host/database"'],
+  ["holdfast.db", KNOWN],
+  ["", KNOWN],
   ["sqlite3:holdfast.db", 'Did you mean "sqlite:file.db"?'],
   ["SQLite:holdfast.db", 'Did you mean "sqlite:file.db"?'],
   ["json:dir", 'Did you mean "jsonl:directory"?'],
-  [
-    "mysql://localhost/x",
-    'Known are "memory:", "jsonl:directory", "sqlite:file.db" or "postgres://user@host/database".',
-  ],
+  ["mysql://localhost/x", `Known are ${KNOWN}.`],
   ["postgres:no url", "give a URL such as"],
   ["memory:x", 'Write "memory:"'],
   ["jsonl:", 'Write "jsonl:directory"'],
+  ["redis:6379", "redis://host:6379"],
   ["sqlite://holdfast.db", '"sqlite:holdfast.db"'],
 ])("the URL %j is refused and told what to write", async (url, advice) => {
   const error = await openCheckpointer(url).catch((error: unknown) => error);

@@ -21,6 +21,7 @@ const SUBPATHS: Readonly<Record<string, string>> = {
   "holdfast/checkpointers/memory": "memory",
   "holdfast/checkpointers/jsonl": "jsonl",
   "holdfast/checkpointers/sqlite": "sqlite",
+  "holdfast/checkpointers/redis": "redis",
   "holdfast/approvals": "createApprovals",
   "holdfast/testing": "crashMatrix",
   "holdfast/graphs": "orderGraph",
@@ -54,6 +55,7 @@ import { type Approvals, type Authenticate, createApprovals, type SweepResult } 
 import { openCheckpointer } from "holdfast/checkpointers";
 import { jsonl, jsonlBackend } from "holdfast/checkpointers/jsonl";
 import { memory, memoryBackend } from "holdfast/checkpointers/memory";
+import { redis, redisBackend } from "holdfast/checkpointers/redis";
 import { sqlite, sqliteBackend } from "holdfast/checkpointers/sqlite";
 import * as graphs from "holdfast/graphs";
 import { crashMatrix, describeBackend, type FaultPlan, FaultyBackend, faultSweep } from "holdfast/testing";
@@ -75,6 +77,7 @@ const savers: readonly Checkpointer[] = [
   memory(),
   await jsonl("directory"),
   await sqlite("holdfast.db", { synchronous: "FULL", journal: "actions.jsonl" }),
+  await redis("redis://127.0.0.1:6379", { ttl: "30 days", effectsOnVolatile: true }),
   await openCheckpointer("memory:"),
 ];
 const app = new StateGraph(State)
@@ -90,7 +93,7 @@ const swept: SweepResult = await approvals.resumeDue();
 // @ts-expect-error the input has a type
 await charge({ cents: "1" });
 const outcome: { value: { id: string }; cached: boolean; idempotencyKey: string } = await charge.outcome({ cents: 1 });
-export { approvals, backend, crashMatrix, describeBackend, faultSweep, graphs, isHoldfastError, jsonlBackend, outcome, records, result, sqliteBackend, swept };
+export { approvals, backend, crashMatrix, describeBackend, faultSweep, graphs, isHoldfastError, jsonlBackend, outcome, records, redisBackend, result, sqliteBackend, swept };
 `;
 
 const REQUIRED = Object.keys(SUBPATHS)
@@ -259,16 +262,19 @@ describe("running", () => {
     );
   });
 
-  test("without the SQLite driver the library loads, and opening a database says what is missing", async () => {
-    rmSync(join(project, "node_modules", "better-sqlite3"));
+  test.each([
+    ["better-sqlite3", "sqlite", "holdfast.db"],
+    ["ioredis", "redis", "redis://127.0.0.1:1"],
+  ])("without %s the library loads, and opening a database says what is missing", async (driver, name, place) => {
+    rmSync(join(project, "node_modules", driver));
     try {
       const script =
-        'import "holdfast"; import "holdfast/checkpointers"; import { sqlite } from "holdfast/checkpointers/sqlite";\n' +
-        'await sqlite("holdfast.db").catch((error) => console.log(error.code));';
+        `import "holdfast"; import "holdfast/checkpointers"; import { ${name} } from "holdfast/checkpointers/${name}";\n` +
+        `await ${name}("${place}").catch((error) => console.log(error.code));`;
       const { stdout } = await execute(process.execPath, [write("bare.mjs", script)], { cwd: project });
       expect(stdout).toBe("DRIVER_MISSING\n");
     } finally {
-      link("better-sqlite3");
+      link(driver);
     }
   });
 });

@@ -15,6 +15,7 @@ const checkpointerOptions: Readonly<Record<keyof CheckpointerOptions, true>> = {
   maxValueChars: true,
   journal: true,
   now: true,
+  effectsOnVolatile: true,
 };
 
 /**

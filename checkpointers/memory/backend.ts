@@ -17,7 +17,7 @@ export function memoryBackend(options: MemoryBackendOptions = {}): Backend {
 
 class MemoryBackend extends StateBackend {
   constructor(state: MemoryState) {
-    super("memory:", { processes: "one", durability: "none", transactions: false }, state);
+    super("memory:", { processes: "one", durability: "none", ephemeral: true, transactions: false }, state);
   }
 
   commit(group: readonly Commit[]): Promise<readonly Verdict[]> | readonly Verdict[] {

@@ -14,6 +14,7 @@ const CHECKPOINTER_OPTIONS: Readonly<Record<keyof CheckpointerOptions, true>> = 
   maxValueChars: true,
   journal: true,
   now: true,
+  effectsOnVolatile: true,
 };
 
 /**

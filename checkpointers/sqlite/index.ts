@@ -13,6 +13,7 @@ const CHECKPOINTER_OPTIONS: Readonly<Record<keyof CheckpointerOptions, true>> = 
   maxValueChars: true,
   journal: true,
   now: true,
+  effectsOnVolatile: true,
 };
 
 /**

@@ -93,5 +93,10 @@ test("a state weighs what its rows weigh, whatever was replaced, ended and delet
 });
 
 test("what memory promises is stated: one process, no durability, no transactions", () => {
-  expect(memoryBackend().capabilities).toEqual({ processes: "one", durability: "none", transactions: false });
+  expect(memoryBackend().capabilities).toEqual({
+    processes: "one",
+    durability: "none",
+    ephemeral: true,
+    transactions: false,
+  });
 });

@@ -224,9 +224,8 @@ describe.each(storeNames)("on %s", (name) => {
         },
       });
     const app = holding(await store.open({}, damaged), () => "next");
-    for (const attempt of [app.invoke(null, at("t")), app.invoke({ other: 2 }, at("t")), app.getState(at("t"))]) {
-      expect(await errorOf(attempt)).toMatchObject({ code: "CORRUPT_DATA" });
-    }
+    const attempts = [app.invoke(null, at("t")), app.invoke({ other: 2 }, at("t")), app.getState(at("t"))];
+    for (const error of await Promise.all(attempts.map(errorOf))) expect(error).toMatchObject({ code: "CORRUPT_DATA" });
     expect((await app.getState(at("u"))).values.value).toContain("large");
   });
 
