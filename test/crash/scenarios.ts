@@ -2,8 +2,9 @@
 
 import { type CrashEnd, type CrashMatrixOptions, type CrashReport, crashMatrix } from "holdfast/testing";
 import { expect, inject } from "vitest";
+import { sharedRedis } from "../servers/redis.ts";
 
-export type BackendName = "sqlite" | "jsonl" | "postgres";
+export type BackendName = "sqlite" | "jsonl" | "postgres" | "redis";
 
 export interface Scenario {
   readonly name: string;
@@ -87,7 +88,7 @@ export const scenarios: readonly Scenario[] = [
 ];
 
 /** Kills the scenario's program; its effects must be counted as listed, at the end of every run. */
-export function killScenario(
+export async function killScenario(
   scenario: Scenario,
   backend: BackendName,
   options: Partial<CrashMatrixOptions> = {},
@@ -95,10 +96,15 @@ export function killScenario(
   return crashMatrix({
     program: new URL(`../../dist/bundled/test/crash/programs/${scenario.program}.js`, import.meta.url),
     args: [backend, ...(scenario.args ?? [])],
-    env: backend === "postgres" ? { HOLDFAST_TEST_POSTGRES: inject("postgresUrl") } : {},
+    env: await serverOf(backend),
     check: ({ counts }: CrashEnd) => expect(counts).toEqual(scenario.counts),
     ...options,
   });
+}
+
+async function serverOf(backend: BackendName): Promise<Record<string, string>> {
+  if (backend === "postgres") return { HOLDFAST_TEST_POSTGRES: inject("postgresUrl") };
+  return backend === "redis" ? { HOLDFAST_TEST_REDIS: (await sharedRedis()).url } : {};
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * What every crash program does: open the checkpointer in the state directory, go on where the thread stands, and report
- * the result. `program.js <sqlite|jsonl|postgres> [durability]`.
+ * the result. `program.js <sqlite|jsonl|postgres|redis> [durability]`.
  */
 
 import { createHash } from "node:crypto";
@@ -35,6 +35,16 @@ export async function open(options: CheckpointerOptions = {}): Promise<Checkpoin
       journal,
       schema: placeName(),
       leaseMs: 1000,
+      ...options,
+    });
+  }
+  if (backendName === "redis") {
+    const { redis } = await import("holdfast/checkpointers/redis");
+    return redis(process.env["HOLDFAST_TEST_REDIS"] ?? "", {
+      journal,
+      prefix: placeName(),
+      leaseMs: 1000,
+      effectsOnVolatile: true,
       ...options,
     });
   }
