@@ -5,6 +5,8 @@ import type { JsonlOptions } from "./jsonl/index.ts";
 import { nearest } from "./nearest.ts";
 import type { SqliteOptions } from "./sqlite/index.ts";
 
+export { openSource, type SourceOptions } from "./langgraph/open-source.ts";
+
 /** Options of the scheme's own factory; those of another scheme are refused where they are no options of it. */
 export type OpenOptions = CheckpointerOptions & JsonlOptions & SqliteOptions;
 

@@ -1,0 +1,129 @@
+/** The graphs whose threads are adopted, each with the life that its thread has had on an official saver. */
+
+import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import { Annotation, Command, END, interrupt, MessagesAnnotation, Send, START, StateGraph } from "@langchain/langgraph";
+import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+
+const log = Annotation<string[]>({ reducer: (old, more) => [...old, ...more], default: () => [] });
+const State = Annotation.Root({ log, items: Annotation<string[]>, answer: Annotation<string> });
+
+export const at = (thread: string, checkpoint?: string) => ({
+  configurable: { thread_id: thread, ...(checkpoint === undefined ? {} : { checkpoint_id: checkpoint }) },
+  durability: "sync" as const,
+});
+
+export function plain(checkpointer: BaseCheckpointSaver) {
+  return new StateGraph(State)
+    .addNode("a", () => ({ log: ["a"] }))
+    .addNode("b", () => ({ log: ["b"] }))
+    .addNode("c", () => ({ log: ["c"] }))
+    .addEdge(START, "a")
+    .addEdge("a", "b")
+    .addEdge("b", "c")
+    .addEdge("c", END)
+    .compile({ checkpointer });
+}
+
+export function fanOut(checkpointer: BaseCheckpointSaver, fails = "") {
+  return new StateGraph(State)
+    .addNode("plan", () => ({ items: ["x", "y", "z"] }))
+    .addNode("work", ({ item }: { item: string }) => {
+      if (item === fails) throw new Error(`no ${item} today`);
+      return { log: [`did ${item}`] };
+    })
+    .addNode("join", ({ log }) => ({ answer: log.join(" ") }))
+    .addEdge(START, "plan")
+    .addConditionalEdges("plan", ({ items }) => items.map((item) => new Send("work", { item })), ["work"])
+    .addEdge("work", "join")
+    .addEdge("join", END)
+    .compile({ checkpointer });
+}
+
+export function asking(checkpointer: BaseCheckpointSaver) {
+  return new StateGraph(State)
+    .addNode("draft", () => ({ log: ["draft"] }))
+    .addNode("ask", () => {
+      const first = interrupt<unknown, string>({ question: "how many?" });
+      const second = interrupt<unknown, string>({ question: "which colour?" });
+      return { answer: `${first} ${second}`, log: ["asked"] };
+    })
+    .addEdge(START, "draft")
+    .addEdge("draft", "ask")
+    .addEdge("ask", END)
+    .compile({ checkpointer });
+}
+
+/** Two questions at once, one of them in a subgraph. */
+export function nested(checkpointer: BaseCheckpointSaver) {
+  const inner = new StateGraph(State)
+    .addNode("prepare", () => ({ log: ["inner prepare"] }))
+    .addNode("confirm", () => ({ log: [`inner ${interrupt<string, string>("ship it?")}`] }))
+    .addEdge(START, "prepare")
+    .addEdge("prepare", "confirm")
+    .addEdge("confirm", END)
+    .compile();
+  return new StateGraph(State)
+    .addNode("begin", () => ({ log: ["begin"] }))
+    .addNode("inner", inner)
+    .addNode("outer", () => ({ answer: interrupt<string, string>("pay it?") }))
+    .addNode("end", () => ({ log: ["end"] }))
+    .addEdge(START, "begin")
+    .addEdge("begin", "inner")
+    .addEdge("begin", "outer")
+    .addEdge(["inner", "outer"], "end")
+    .addEdge("end", END)
+    .compile({ checkpointer });
+}
+
+const Talk = Annotation.Root({ ...MessagesAnnotation.spec, turns: Annotation<number> });
+
+/** A turn adds a question and an answer; it goes on until there are `turns`. */
+export function talk(checkpointer: BaseCheckpointSaver) {
+  return new StateGraph(Talk)
+    .addNode("turn", ({ messages }) => {
+      const n = messages.length;
+      const added: BaseMessage[] = [
+        new HumanMessage({ id: `h${n}`, content: `question ${n}: ${"why ".repeat(30)}` }),
+        new AIMessage({
+          id: `a${n}`,
+          content: `answer ${n}: ${"because ".repeat(30)}`,
+          tool_calls: [{ name: "look", args: { n }, id: `t${n}` }],
+        }),
+      ];
+      return { messages: added };
+    })
+    .addEdge(START, "turn")
+    .addConditionalEdges("turn", ({ messages, turns }) => (messages.length >= 2 * turns ? END : "turn"), ["turn", END])
+    .compile({ checkpointer });
+}
+
+/** Threads of every kind. What each is for stands in its id. */
+export async function fill(saver: BaseCheckpointSaver): Promise<void> {
+  const begin = { log: ["begun"] };
+  await plain(saver).invoke(begin, at("plain"));
+  await plain(saver).invoke({ log: ["again"] }, at("plain"));
+  await fanOut(saver).invoke(begin, at("sends"));
+  await fanOut(saver, "y").invoke(begin, at("failed")).catch(() => {});
+  await asking(saver).invoke(begin, at("first question"));
+  await asking(saver).invoke(begin, at("second question"));
+  await asking(saver).invoke(new Command({ resume: "three" }), at("second question"));
+  await asking(saver).invoke(begin, at("answered"));
+  await asking(saver).invoke(new Command({ resume: "three" }), at("answered"));
+  await asking(saver).invoke(new Command({ resume: "red" }), at("answered"));
+  await nested(saver).invoke(begin, at("questions in a subgraph"));
+  await talk(saver).invoke({ turns: 40 }, { ...at("talk"), recursionLimit: 500 });
+  await branch(saver);
+}
+
+/** A run, an edit of an old checkpoint that goes on, and a replay of an old checkpoint. */
+async function branch(saver: BaseCheckpointSaver): Promise<void> {
+  const app = plain(saver);
+  await app.invoke({ log: ["begun"] }, at("branches"));
+  const history: { id: string; next: string }[] = [];
+  for await (const { config, next } of app.getStateHistory(at("branches")))
+    history.push({ id: String(config.configurable?.["checkpoint_id"]), next: next.join() });
+  const before = (node: string) => history.find(({ next }) => next === node)?.id;
+  const edited = await app.updateState(at("branches", before("b")), { log: ["edited"] });
+  await app.invoke(null, { ...edited, durability: "sync" });
+  await app.invoke(null, at("branches", before("c")));
+}
