@@ -31,8 +31,12 @@ async function loadDriver(): Promise<typeof Client> {
   try {
     return (await import("pg")).default.Client;
   } catch (cause) {
-    throw new HoldfastError("DRIVER_MISSING", "The package pg is not installed. Holdfast needs it for Postgres: npm install pg", {
-      cause,
-    });
+    throw new HoldfastError(
+      "DRIVER_MISSING",
+      "The package pg is not installed. Holdfast needs it for Postgres: npm install pg",
+      {
+        cause,
+      },
+    );
   }
 }

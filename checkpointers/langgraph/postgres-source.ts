@@ -16,7 +16,13 @@ export async function langgraphPostgres(url: string, schema: string): Promise<Ad
     await client.query("begin isolation level repeatable read read only");
     await requireTables(client, schema);
     const { host, port, database } = client;
-    return new PostgresSource(`langgraph-postgres:${host}:${port}/${database}`, name, client, schema, open(client, schema));
+    return new PostgresSource(
+      `langgraph-postgres:${host}:${port}/${database}`,
+      name,
+      client,
+      schema,
+      open(client, schema),
+    );
   } catch (error) {
     await client.end().catch(() => {});
     throw error;
@@ -47,7 +53,9 @@ class PostgresSource implements AdoptSource {
   }
 
   async places(thread: string): Promise<readonly SourcePlace[]> {
-    const { rows } = await this.#client.query<Omit<SourcePlace, "bytes" | "parent"> & { bytes: string; parent: string | null }>(
+    const { rows } = await this.#client.query<
+      Omit<SourcePlace, "bytes" | "parent"> & { bytes: string; parent: string | null }
+    >(
       `select checkpoint_ns as ns, checkpoint_id as id, parent_checkpoint_id as parent,
          octet_length(checkpoint::text) + octet_length(metadata::text) + coalesce((
            select sum(octet_length(w.blob)) from ${this.#tables}.checkpoint_writes w

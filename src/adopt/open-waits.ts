@@ -59,9 +59,7 @@ export async function openWaits(target: ThreadTarget, heads: ReadonlyMap<string,
 function pausesOf(head: Head): Pause[] {
   const { pendingWrites = [] } = head.tuple;
   const over = new Set(
-    pendingWrites
-      .filter(([, channel]) => channel === TASK_ERROR || !SPECIAL_WRITES.has(channel))
-      .map(([task]) => task),
+    pendingWrites.filter(([, channel]) => channel === TASK_ERROR || !SPECIAL_WRITES.has(channel)).map(([task]) => task),
   );
   return pendingWrites.flatMap(([task, channel, value]) =>
     channel === INTERRUPT && !over.has(task) && Array.isArray(value)

@@ -150,7 +150,9 @@ export class ThreadSource {
 /** LangGraph's own order of writes. A database sorts by its collation, which may be another one. */
 function inOrderOfTasks(tuple: CheckpointTuple): CheckpointTuple {
   const { pendingWrites = [] } = tuple;
-  const sorted = pendingWrites.toSorted(([a], [b]) => compareWritesSortKeys(writesSortKey("", a), writesSortKey("", b)));
+  const sorted = pendingWrites.toSorted(([a], [b]) =>
+    compareWritesSortKeys(writesSortKey("", a), writesSortKey("", b)),
+  );
   return { ...tuple, pendingWrites: sorted };
 }
 

@@ -5,7 +5,12 @@
  * carried over. What is put again changes nothing, so an adoption may be killed at any point and repeated.
  */
 
-import type { ChannelVersions, CheckpointMetadata, CheckpointTuple, PendingWrite } from "@langchain/langgraph-checkpoint";
+import type {
+  ChannelVersions,
+  CheckpointMetadata,
+  CheckpointTuple,
+  PendingWrite,
+} from "@langchain/langgraph-checkpoint";
 import { type Backend, eraOf } from "../backend.ts";
 import type { Checkpointer } from "../checkpointer.ts";
 import { CheckpointReader } from "../checkpoint-reader.ts";
@@ -83,7 +88,11 @@ export class ThreadTarget {
   async put(tuple: CheckpointTuple, { ns, id, parent }: SourcePlace): Promise<void> {
     checkId("checkpoint_id", id);
     const config = {
-      configurable: { thread_id: this.thread, checkpoint_ns: ns, ...(parent === undefined ? {} : { checkpoint_id: parent }) },
+      configurable: {
+        thread_id: this.thread,
+        checkpoint_ns: ns,
+        ...(parent === undefined ? {} : { checkpoint_id: parent }),
+      },
     };
     const place: Place = { thread: this.thread, ns, checkpoint: parent };
     const { checkpoint, metadata = {} as CheckpointMetadata } = tuple;

@@ -1,7 +1,17 @@
 /** The graphs whose threads are adopted, each with the life that its thread has had on an official saver. */
 
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
-import { Annotation, Command, END, interrupt, MessagesAnnotation, Send, START, StateGraph } from "@langchain/langgraph";
+import {
+  Annotation,
+  Command,
+  DeltaChannel,
+  END,
+  interrupt,
+  MessagesAnnotation,
+  Send,
+  START,
+  StateGraph,
+} from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 
 const log = Annotation<string[]>({ reducer: (old, more) => [...old, ...more], default: () => [] });
@@ -97,13 +107,28 @@ export function talk(checkpointer: BaseCheckpointSaver) {
     .compile({ checkpointer });
 }
 
+const Delta = Annotation.Root({
+  items: () => new DeltaChannel<string[], string[]>((state, updates) => (state ?? []).concat(...updates)),
+});
+
+/** Its values stand in the writes of earlier checkpoints only. */
+export function delta(checkpointer: BaseCheckpointSaver) {
+  return new StateGraph(Delta)
+    .addNode("more", ({ items }) => ({ items: [`item ${items.length}`] }))
+    .addEdge(START, "more")
+    .addConditionalEdges("more", ({ items }) => (items.length % 5 === 0 ? END : "more"), ["more", END])
+    .compile({ checkpointer });
+}
+
 /** Threads of every kind. What each is for stands in its id. */
 export async function fill(saver: BaseCheckpointSaver): Promise<void> {
   const begin = { log: ["begun"] };
   await plain(saver).invoke(begin, at("plain"));
   await plain(saver).invoke({ log: ["again"] }, at("plain"));
   await fanOut(saver).invoke(begin, at("sends"));
-  await fanOut(saver, "y").invoke(begin, at("failed")).catch(() => {});
+  await fanOut(saver, "y")
+    .invoke(begin, at("failed"))
+    .catch(() => {});
   await asking(saver).invoke(begin, at("first question"));
   await asking(saver).invoke(begin, at("second question"));
   await asking(saver).invoke(new Command({ resume: "three" }), at("second question"));
@@ -111,6 +136,7 @@ export async function fill(saver: BaseCheckpointSaver): Promise<void> {
   await asking(saver).invoke(new Command({ resume: "three" }), at("answered"));
   await asking(saver).invoke(new Command({ resume: "red" }), at("answered"));
   await nested(saver).invoke(begin, at("questions in a subgraph"));
+  await delta(saver).invoke({ items: ["first"] }, at("delta"));
   await talk(saver).invoke({ turns: 40 }, { ...at("talk"), recursionLimit: 500 });
   await branch(saver);
 }
