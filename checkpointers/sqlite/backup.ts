@@ -17,6 +17,9 @@ export async function backupSqlite(file: string, target: string, { onProgress }:
   const db = open(path);
   try {
     if (!requireOurs(db, path)) throw cannotOpen(path, "It is an empty database.");
+    // One state for the whole copy: without it SQLite begins anew whenever somebody writes between two turns.
+    db.exec("begin");
+    db.prepare("select count(*) from sqlite_schema").get();
     const pageBytes = Number(db.pragma("page_size", { simple: true }));
     await db.backup(target, {
       progress: ({ totalPages, remainingPages }) => {
@@ -43,9 +46,9 @@ function open(path: string) {
   }
 }
 
-/** The copy is in WAL mode like the original; opened for reading only, it leaves no log behind. */
+/** Opened for writing, so that closing it removes the log again that a copy in WAL mode gets when it is opened. */
 function check(target: string): void {
-  const db = openSqlite(target, { readonly: true });
+  const db = openSqlite(target, { fileMustExist: true });
   try {
     const found = db.pragma("integrity_check", { simple: true });
     if (found === "ok" && requireOurs(db, target) && readFormat(db).format > 0) return;
