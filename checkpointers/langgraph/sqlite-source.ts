@@ -19,9 +19,9 @@ export async function langgraphSqlite(file: string): Promise<AdoptSource> {
   const { name, open } = await sqliteSaver();
   const db = openReadonly(path);
   try {
-    requireTables(db, path);
-    // From here on every read sees the same state, also while the application goes on writing.
+    // The first read decides on the state that every later one sees, also while the application goes on writing.
     db.exec("begin");
+    requireTables(db, path);
     return new SqliteSource(`langgraph-sqlite:${file}`, name, db, open(readingOnly(db)));
   } catch (error) {
     db.close();

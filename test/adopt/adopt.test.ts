@@ -1,26 +1,10 @@
-import { join } from "node:path";
+import { execFile } from "node:child_process";
 import { Command } from "@langchain/langgraph";
-import { adopt, type AdoptReport, type Checkpointer } from "holdfast";
-import { openCheckpointer, openSource } from "holdfast/checkpointers";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { scratchDirectory } from "../backends/scratch.ts";
+import type { Checkpointer } from "holdfast";
+import { describe, expect, test } from "vitest";
+import { compiled } from "../backends/scratch.ts";
 import { asking, at, delta, fanOut, fill, nested, plain, talk } from "./graphs.ts";
-import { listed, type Official, officialSqlite } from "./official.ts";
-
-async function target(): Promise<Checkpointer> {
-  const checkpointer = await openCheckpointer(`sqlite:${join(await scratchDirectory(), "holdfast.db")}`);
-  onTestFinished(() => checkpointer.close());
-  return checkpointer;
-}
-
-async function adopted(url: string, checkpointer: Checkpointer): Promise<AdoptReport> {
-  const source = await openSource(url);
-  try {
-    return await adopt(source, checkpointer);
-  } finally {
-    await source.close();
-  }
-}
+import { adopted, listed, type Official, officialSqlite, target } from "./official.ts";
 
 const officials: readonly (readonly [string, () => Promise<Official>])[] = [["SqliteSaver", officialSqlite]];
 
@@ -87,6 +71,24 @@ describe.each(officials)("threads of the official %s", (_name, open) => {
     expect([...mended.log].sort()).toEqual(["begun", "did x", "did y", "did z"]);
     const more = await delta(checkpointer).invoke({ items: ["new"] }, at("delta"));
     expect(more.items).toHaveLength(10);
+  });
+
+  test("that were killed in the middle of a superstep go on with what was stored of it", async () => {
+    const { kind, connection, url } = await open();
+    const program = compiled("test/adopt/programs/die-in-superstep.ts");
+    const signal = await new Promise((resolve) => {
+      execFile(process.execPath, [program, kind, connection], (error) => resolve(error?.signal));
+    });
+    expect(signal).toBe("SIGKILL");
+    const checkpointer = await target();
+    const report = await adopted(url, checkpointer);
+    expect(report.threads).toMatchObject([{ thread: "killed", status: "adopted", differences: [] }]);
+    const ran: string[] = [];
+    const note = (item: string) => () => ran.push(item);
+    const app = fanOut(checkpointer, { x: note("x"), y: note("y"), z: note("z") });
+    const done = await app.invoke(null, at("killed"));
+    expect(ran).toEqual(["y"]);
+    expect([...done.log].sort()).toEqual(["begun", "did x", "did y", "did z"]);
   });
 
   test("are waits where they were paused, and take their answers from a resume or from a person", async () => {

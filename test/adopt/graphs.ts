@@ -34,11 +34,12 @@ export function plain(checkpointer: BaseCheckpointSaver) {
     .compile({ checkpointer });
 }
 
-export function fanOut(checkpointer: BaseCheckpointSaver, fails = "") {
+/** `acts`: what happens in the work on an item before it is done. */
+export function fanOut(checkpointer: BaseCheckpointSaver, acts: Readonly<Record<string, () => unknown>> = {}) {
   return new StateGraph(State)
     .addNode("plan", () => ({ items: ["x", "y", "z"] }))
-    .addNode("work", ({ item }: { item: string }) => {
-      if (item === fails) throw new Error(`no ${item} today`);
+    .addNode("work", async ({ item }: { item: string }) => {
+      await acts[item]?.();
       return { log: [`did ${item}`] };
     })
     .addNode("join", ({ log }) => ({ answer: log.join(" ") }))
@@ -85,26 +86,28 @@ export function nested(checkpointer: BaseCheckpointSaver) {
     .compile({ checkpointer });
 }
 
-const Talk = Annotation.Root({ ...MessagesAnnotation.spec, turns: Annotation<number> });
+const Talk = Annotation.Root({ ...MessagesAnnotation.spec, pairs: Annotation<number>, end: Annotation<number> });
 
-/** A turn adds a question and an answer; it goes on until there are `turns`. */
+/** A turn adds so many pairs of a question and an answer; it goes on until there are `end` messages. */
 export function talk(checkpointer: BaseCheckpointSaver) {
   return new StateGraph(Talk)
-    .addNode("turn", ({ messages }) => {
-      const n = messages.length;
-      const added: BaseMessage[] = [
-        new HumanMessage({ id: `h${n}`, content: `question ${n}: ${"why ".repeat(30)}` }),
-        new AIMessage({
-          id: `a${n}`,
-          content: `answer ${n}: ${"because ".repeat(30)}`,
-          tool_calls: [{ name: "look", args: { n }, id: `t${n}` }],
-        }),
-      ];
-      return { messages: added };
-    })
+    .addNode("turn", ({ messages, pairs }) => ({
+      messages: Array.from({ length: pairs }, (_, i) => pair(messages.length + 2 * i)).flat(),
+    }))
     .addEdge(START, "turn")
-    .addConditionalEdges("turn", ({ messages, turns }) => (messages.length >= 2 * turns ? END : "turn"), ["turn", END])
+    .addConditionalEdges("turn", ({ messages, end }) => (messages.length >= end ? END : "turn"), ["turn", END])
     .compile({ checkpointer });
+}
+
+function pair(n: number): BaseMessage[] {
+  return [
+    new HumanMessage({ id: `h${n}`, content: `question ${n}: ${"why ".repeat(60)}` }),
+    new AIMessage({
+      id: `a${n}`,
+      content: `answer ${n}: ${"because ".repeat(30)}`,
+      tool_calls: [{ name: "look", args: { n }, id: `t${n}` }],
+    }),
+  ];
 }
 
 const Delta = Annotation.Root({
@@ -126,7 +129,10 @@ export async function fill(saver: BaseCheckpointSaver): Promise<void> {
   await plain(saver).invoke(begin, at("plain"));
   await plain(saver).invoke({ log: ["again"] }, at("plain"));
   await fanOut(saver).invoke(begin, at("sends"));
-  await fanOut(saver, "y")
+  const fails = () => {
+    throw new Error("no y today");
+  };
+  await fanOut(saver, { y: fails })
     .invoke(begin, at("failed"))
     .catch(() => {});
   await asking(saver).invoke(begin, at("first question"));
@@ -137,7 +143,7 @@ export async function fill(saver: BaseCheckpointSaver): Promise<void> {
   await asking(saver).invoke(new Command({ resume: "red" }), at("answered"));
   await nested(saver).invoke(begin, at("questions in a subgraph"));
   await delta(saver).invoke({ items: ["first"] }, at("delta"));
-  await talk(saver).invoke({ turns: 40 }, { ...at("talk"), recursionLimit: 500 });
+  await talk(saver).invoke({ pairs: 1, end: 40 }, { ...at("talk"), recursionLimit: 500 });
   await branch(saver);
 }
 

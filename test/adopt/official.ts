@@ -2,27 +2,43 @@
 
 import { join } from "node:path";
 import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph-checkpoint";
-import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
-import Database from "better-sqlite3";
+import type { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
+import { adopt, type AdoptReport, type Checkpointer } from "holdfast";
+import { openCheckpointer, openSource } from "holdfast/checkpointers";
 import { onTestFinished } from "vitest";
 import { scratchDirectory } from "../backends/scratch.ts";
+import { officialSaver } from "./official-saver.ts";
 
 export interface Official {
   readonly saver: BaseCheckpointSaver;
   /** As `holdfast adopt` takes it. */
   readonly url: string;
-  /** For connections of the test's own. */
-  readonly file: string;
+  readonly kind: "sqlite" | "postgres";
+  /** File or URL, for connections of a test's own. */
+  readonly connection: string;
 }
 
 export async function officialSqlite(): Promise<Official> {
   const file = join(await scratchDirectory(), "official.db");
-  const db = new Database(file);
-  onTestFinished(() => void db.close());
-  const saver = new SqliteSaver(db);
-  // Tables are made by the first call that reads.
-  await saver.getTuple({ configurable: { thread_id: "none" } });
-  return { saver, url: `langgraph-sqlite:${file}`, file };
+  const saver = await officialSaver("sqlite", file);
+  onTestFinished(() => void (saver as SqliteSaver & { db: { close(): void } }).db.close());
+  return { saver, url: `langgraph-sqlite:${file}`, kind: "sqlite", connection: file };
+}
+
+/** Where to: an empty SQLite database of ours. */
+export async function target(): Promise<Checkpointer> {
+  const checkpointer = await openCheckpointer(`sqlite:${join(await scratchDirectory(), "holdfast.db")}`);
+  onTestFinished(() => checkpointer.close());
+  return checkpointer;
+}
+
+export async function adopted(url: string, checkpointer: Checkpointer): Promise<AdoptReport> {
+  const source = await openSource(url);
+  try {
+    return await adopt(source, checkpointer);
+  } finally {
+    await source.close();
+  }
 }
 
 /** Everything a saver lists of a thread, by namespace and id. */
