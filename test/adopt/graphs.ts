@@ -148,7 +148,7 @@ export async function fill(saver: BaseCheckpointSaver): Promise<void> {
 }
 
 /** A run, an edit of an old checkpoint that goes on, and a replay of an old checkpoint. */
-async function branch(saver: BaseCheckpointSaver): Promise<void> {
+export async function branch(saver: BaseCheckpointSaver): Promise<void> {
   const app = plain(saver);
   await app.invoke({ log: ["begun"] }, at("branches"));
   const history: { id: string; next: string }[] = [];

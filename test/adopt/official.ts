@@ -1,13 +1,15 @@
 /** LangGraph's own savers over real databases, and what they say is stored. */
 
 import { join } from "node:path";
-import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph-checkpoint";
+import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { adopt, type AdoptReport, type Checkpointer } from "holdfast";
 import { openCheckpointer, openSource } from "holdfast/checkpointers";
 import { onTestFinished } from "vitest";
 import { scratchDirectory } from "../backends/scratch.ts";
 import { officialSaver } from "./official-saver.ts";
+
+export { listed } from "./listed.ts";
 
 export interface Official {
   readonly saver: BaseCheckpointSaver;
@@ -39,13 +41,4 @@ export async function adopted(url: string, checkpointer: Checkpointer): Promise<
   } finally {
     await source.close();
   }
-}
-
-/** Everything a saver lists of a thread, by namespace and id. */
-export async function listed(saver: BaseCheckpointSaver, thread: string): Promise<CheckpointTuple[]> {
-  const tuples: CheckpointTuple[] = [];
-  for await (const tuple of saver.list({ configurable: { thread_id: thread } })) tuples.push(tuple);
-  const place = ({ config }: CheckpointTuple) =>
-    JSON.stringify([config.configurable?.["checkpoint_ns"], config.configurable?.["checkpoint_id"]]);
-  return tuples.sort((a, b) => (place(a) < place(b) ? -1 : 1));
 }
