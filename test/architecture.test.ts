@@ -101,7 +101,7 @@ describe("packages", () => {
     "@langchain/langgraph-checkpoint-postgres": "checkpointers/langgraph/official-savers.ts",
     "@langchain/langgraph-checkpoint-sqlite": "checkpointers/langgraph/official-savers.ts",
     "better-sqlite3": "checkpointers/sqlite-driver.ts",
-    pg: "checkpointers/postgres-driver.ts",
+    pg: "checkpointers/postgres/driver.ts",
     vitest: "src/testing/describe-backend.ts",
   };
   const packageOf = (specifier: string) => specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");

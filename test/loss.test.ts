@@ -12,7 +12,7 @@ import { run } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { config, counting, type Durability, FINISHED, input, STEPS, stores } from "./loss/program.ts";
 
-const program = fileURLToPath(new URL("../dist/test/loss/program.js", import.meta.url));
+const program = fileURLToPath(new URL("../dist/bundled/test/loss/program.js", import.meta.url));
 /** Commits that async durability may hold back; a superstep of one task has one or two. */
 const HELD_BACK_MAX = 32;
 

@@ -2,7 +2,7 @@
 
 import type { CheckpointTuple } from "@langchain/langgraph-checkpoint";
 import { type AdoptSource, HoldfastError, type SourceCheckpoint, type SourcePlace } from "holdfast";
-import { connectPostgres, type PostgresClient } from "../postgres-driver.ts";
+import { newPool, type PgClient, type PgPool } from "../postgres/driver.ts";
 import { type OfficialReader, postgresSaver } from "./official-savers.ts";
 
 const TABLES = ["checkpoints", "checkpoint_blobs", "checkpoint_writes"];
@@ -10,37 +10,64 @@ const TABLES = ["checkpoints", "checkpoint_blobs", "checkpoint_writes"];
 /** @throws {HoldfastError} CANNOT_OPEN, FOREIGN_DATABASE, DRIVER_MISSING */
 export async function langgraphPostgres(url: string, schema: string): Promise<AdoptSource> {
   const { name, open } = await postgresSaver();
-  const client = await connectPostgres({ connectionString: url });
+  const pool = await newPool({ connectionString: url, max: 1 });
+  // Between queries a connection that ends has nobody to tell; the next query says so.
+  pool.on("error", () => {});
+  const client = await connect(pool);
   try {
-    // Every read sees the state of the first one, also while the application goes on writing.
+    // The first read decides on the state that every later one sees, also while the application goes on writing.
     await client.query("begin isolation level repeatable read read only");
     await requireTables(client, schema);
-    const { host, port, database } = client;
-    return new PostgresSource(
-      `langgraph-postgres:${host}:${port}/${database}`,
-      name,
-      client,
-      schema,
-      open(client, schema),
-    );
+    return new PostgresSource(await nameOf(client), name, { pool, client, schema }, open(client, schema));
   } catch (error) {
-    await client.end().catch(() => {});
+    client.release(true);
+    await pool.end();
     throw error;
   }
+}
+
+async function connect(pool: PgPool): Promise<PgClient> {
+  try {
+    const client = await pool.connect();
+    client.on("error", () => {});
+    return client;
+  } catch (cause) {
+    await pool.end();
+    const message = cause instanceof Error ? cause.message || cause.name : String(cause);
+    throw new HoldfastError(
+      "CANNOT_OPEN",
+      `The Postgres server of the source cannot be reached: ${message}. Check its address, user, password and database.`,
+      { cause },
+    );
+  }
+}
+
+/** Without user and password. */
+async function nameOf(client: PgClient): Promise<string> {
+  const { rows } = await client.query<{ database: string }>("select current_database() as database");
+  return `langgraph-postgres:${rows[0]?.database}`;
+}
+
+interface Connection {
+  readonly pool: PgPool;
+  readonly client: PgClient;
+  readonly schema: string;
 }
 
 class PostgresSource implements AdoptSource {
   readonly name: string;
   readonly saver: string;
   readonly sharesValues = true;
-  readonly #client: PostgresClient;
+  readonly #client: PgClient;
+  readonly #pool: PgPool;
   readonly #tables: string;
   readonly #official: OfficialReader;
 
-  constructor(name: string, saver: string, client: PostgresClient, schema: string, official: OfficialReader) {
+  constructor(name: string, saver: string, { pool, client, schema }: Connection, official: OfficialReader) {
     this.name = name;
     this.saver = saver;
     this.#client = client;
+    this.#pool = pool;
     this.#tables = quoted(schema);
     this.#official = official;
   }
@@ -83,11 +110,13 @@ class PostgresSource implements AdoptSource {
   }
 
   async close(): Promise<void> {
-    await this.#client.end();
+    // Not kept: its transaction is still open.
+    this.#client.release(true);
+    await this.#pool.end();
   }
 }
 
-async function requireTables(client: PostgresClient, schema: string): Promise<void> {
+async function requireTables(client: PgClient, schema: string): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
     "select table_name::text as name from information_schema.tables where table_schema = $1",
     [schema],

@@ -4,16 +4,19 @@ import type { Checkpointer } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { compiled } from "../backends/scratch.ts";
 import { asking, at, delta, fanOut, fill, nested, plain, talk } from "./graphs.ts";
-import { adopted, listed, type Official, officialSqlite, target } from "./official.ts";
+import { adopted, listed, type Official, officialPostgres, officialSqlite, target } from "./official.ts";
 
-const officials: readonly (readonly [string, () => Promise<Official>])[] = [["SqliteSaver", officialSqlite]];
+const officials: readonly (readonly [string, () => Promise<Official>])[] = [
+  ["SqliteSaver", officialSqlite],
+  ["PostgresSaver", officialPostgres],
+];
 
 /** An official database with threads of every kind, and a target that has adopted it. */
 async function adoptedThreads(open: () => Promise<Official>) {
   const official = await open();
   await fill(official.saver);
   const checkpointer = await target();
-  const report = await adopted(official.url, checkpointer);
+  const report = await adopted(official, checkpointer);
   return { ...official, checkpointer, report };
 }
 
@@ -74,14 +77,15 @@ describe.each(officials)("threads of the official %s", (_name, open) => {
   });
 
   test("that were killed in the middle of a superstep go on with what was stored of it", async () => {
-    const { kind, connection, url } = await open();
-    const program = compiled("test/adopt/programs/die-in-superstep.ts");
+    const official = await open();
+    const { kind, connection, schema = "" } = official;
+    const program = compiled("bundled/test/adopt/programs/die-in-superstep.ts");
     const signal = await new Promise((resolve) => {
-      execFile(process.execPath, [program, kind, connection], (error) => resolve(error?.signal));
+      execFile(process.execPath, [program, kind, connection, schema], (error) => resolve(error?.signal));
     });
     expect(signal).toBe("SIGKILL");
     const checkpointer = await target();
-    const report = await adopted(url, checkpointer);
+    const report = await adopted(official, checkpointer);
     expect(report.threads).toMatchObject([{ thread: "killed", status: "adopted", differences: [] }]);
     const ran: string[] = [];
     const note = (item: string) => () => ran.push(item);

@@ -7,8 +7,8 @@ import { asking, at, branch, nested, plain } from "./graphs.ts";
 import { officialSqlite } from "./official.ts";
 import { compiled } from "../backends/scratch.ts";
 
-/** Every seventh point: commits of every kind, before, inside and after. */
-const some = (all: readonly string[]) => all.filter((_, i) => i % 7 === 3);
+/** Every tenth point: commits of every kind, before, inside and after. */
+const some = (all: readonly string[]) => all.filter((_, i) => i % 10 === 3);
 
 test("an adoption that is killed and begun again ends as one that was not killed", { timeout: 300_000 }, async () => {
   const { saver, connection } = await officialSqlite();
@@ -19,7 +19,7 @@ test("an adoption that is killed and begun again ends as one that was not killed
   await branch(saver);
   (saver as unknown as { db: Database.Database }).db.pragma("wal_checkpoint(truncate)");
   const report = await crashMatrix({
-    program: compiled("test/adopt/programs/adopt-killed.ts"),
+    program: compiled("bundled/test/adopt/programs/adopt-killed.ts"),
     prepare: (dir) => copyFileSync(connection, join(dir, "official.db")),
     points: some,
     print: () => {},

@@ -31,7 +31,7 @@ describe("a thread of the same id in the target", () => {
     const { url, checkpointer } = await twoThreads();
     await plain(checkpointer).invoke({ log: ["mine"] }, at("one"));
     const before = await listed(checkpointer, "one");
-    const report = await adopted(url, checkpointer);
+    const report = await adopted({ url }, checkpointer);
     expect(report.complete).toBe(false);
     expect(report.threads.map(({ thread, status }) => [thread, status])).toEqual([
       ["one", "refused"],
@@ -43,19 +43,19 @@ describe("a thread of the same id in the target", () => {
 
   test("that has gone on since it was adopted is refused, and keeps what it has", async () => {
     const { url, checkpointer } = await twoThreads();
-    await adopted(url, checkpointer);
+    await adopted({ url }, checkpointer);
     await plain(checkpointer).invoke({ log: ["more"] }, at("one"));
     const before = await listed(checkpointer, "one");
-    const report = await adopted(url, checkpointer);
+    const report = await adopted({ url }, checkpointer);
     expect(report.threads.map(({ status }) => status)).toEqual(["refused", "equal"]);
     expect(await listed(checkpointer, "one")).toEqual(before);
   });
 
   test("whose source has gone on since gets what is new", async () => {
     const { url, checkpointer, saver } = await twoThreads();
-    await adopted(url, checkpointer);
+    await adopted({ url }, checkpointer);
     await plain(saver).invoke({ log: ["more"] }, at("one"));
-    const report = await adopted(url, checkpointer);
+    const report = await adopted({ url }, checkpointer);
     expect(report.threads.map(({ status }) => status)).toEqual(["adopted", "equal"]);
     const { log } = await plain(checkpointer).invoke({ log: ["new"] }, at("one"));
     expect(log).toEqual(["1", "a", "b", "c", "more", "a", "b", "c", "new", "a", "b", "c"]);
@@ -112,7 +112,7 @@ describe("what the official saver has corrupted is named:", () => {
       .invoke({ value: "fine" }, at("big"))
       .catch(() => {});
     await expect(valued(saver, 1).getState(at("big"))).rejects.toThrow();
-    const report = await adopted(url, checkpointer);
+    const report = await adopted({ url }, checkpointer);
     const [big, ...others] = report.threads;
     expect(others.map(({ status }) => status)).toEqual(["adopted", "adopted"]);
     expect(big).toMatchObject({
@@ -131,7 +131,7 @@ describe("what the official saver has corrupted is named:", () => {
     const { saver, url, checkpointer } = await twoThreads();
     const bytes = new Uint8Array([0xff, 0, 0x80, 7]);
     await valued(saver, bytes).invoke({ value: "fine" }, at("bytes"));
-    const report = await adopted(url, checkpointer);
+    const report = await adopted({ url }, checkpointer);
     const [thread] = report.threads;
     expect(thread).toMatchObject({ thread: "bytes", status: "adopted" });
     expect(thread?.notes).toEqual([expect.stringContaining("as text")]);
@@ -143,7 +143,7 @@ describe("what the official saver has corrupted is named:", () => {
     const { saver, url, checkpointer } = await twoThreads();
     const config = { configurable: { thread_id: "one", checkpoint_ns: "", checkpoint_id: "never" } };
     await saver.putWrites(config, [["log", ["lost"]]], "00000000-0000-4000-8000-000000000000");
-    const report = await adopted(url, checkpointer);
+    const report = await adopted({ url }, checkpointer);
     expect(report).toMatchObject({
       complete: true,
       notes: ["1 writes of checkpoints that were never stored are left out"],
@@ -156,7 +156,7 @@ describe("the source", () => {
     const { saver, url, connection, checkpointer } = await twoThreads();
     (saver as unknown as { db: Database.Database }).db.pragma("journal_mode = delete");
     const before = readFileSync(connection);
-    expect((await adopted(url, checkpointer)).complete).toBe(true);
+    expect((await adopted({ url }, checkpointer)).complete).toBe(true);
     expect(readFileSync(connection).equals(before)).toBe(true);
   });
 
@@ -171,7 +171,7 @@ describe("the source", () => {
       ["one", "adopted", 5],
       ["two", "adopted", 5],
     ]);
-    const second = await adopted(url, checkpointer);
+    const second = await adopted({ url }, checkpointer);
     expect(second.threads.map(({ status, checkpoints }) => [status, checkpoints])).toEqual([
       ["adopted", 10],
       ["adopted", 5],
@@ -191,7 +191,7 @@ test("a list of 1000 messages that grew over 40 checkpoints is stored once", asy
   const { saver, url, connection } = await officialSqlite();
   await talk(saver).invoke({ pairs: 13, end: 1000 }, { ...at("talk"), recursionLimit: 500 });
   const checkpointer = await target();
-  expect((await adopted(url, checkpointer)).complete).toBe(true);
+  expect((await adopted({ url }, checkpointer)).complete).toBe(true);
   const { messages } = (await talk(checkpointer).getState(at("talk"))).values as { messages: unknown[] };
   expect(messages.length).toBeGreaterThanOrEqual(1000);
   await checkpointer.barrier();

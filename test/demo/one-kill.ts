@@ -19,8 +19,8 @@ const setting = {
   directory,
   inbox: directory,
   world: world.url,
-  program: fileURLToPath(import.meta.resolve("./broken-child.js")),
-  operator: fileURLToPath(import.meta.resolve("../../examples/operator.js")),
+  program: fileURLToPath(import.meta.resolve("../../bundled/test/demo/broken-child.js")),
+  operator: fileURLToPath(import.meta.resolve("../../bundled/examples/operator.js")),
   abort: new AbortController().signal,
 };
 try {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { CrashMatrixError, type CrashMatrixOptions, type CrashReport, crashMatrix } from "holdfast/testing";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 
-const toy = new URL("../../dist/test/testing/programs/toy.js", import.meta.url);
+const toy = new URL("../../dist/bundled/test/testing/programs/toy.js", import.meta.url);
 
 // Processes are started by the dozen; a busy machine takes its time.
 vi.setConfig({ testTimeout: 600_000 });

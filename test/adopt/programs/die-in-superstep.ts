@@ -1,5 +1,5 @@
 /**
- * `die-in-superstep.js <sqlite|postgres> <file|url>`: a graph on an official saver that is killed in the middle of a superstep,
+ * `die-in-superstep.js <sqlite|postgres> <file|url> [schema]`: a graph on an official saver that is killed in the middle of a superstep,
  * when two of its three Sends have stored their results.
  */
 
@@ -7,8 +7,8 @@ import { setTimeout as rest } from "node:timers/promises";
 import { officialSaver } from "../official-saver.ts";
 import { at, fanOut } from "../graphs.ts";
 
-const [kind = "", connection = ""] = process.argv.slice(2);
-const saver = await officialSaver(kind as "sqlite" | "postgres", connection);
+const [kind = "", connection = "", schema] = process.argv.slice(2);
+const saver = await officialSaver(kind as "sqlite" | "postgres", connection, schema);
 const stored = new Set<string>();
 const putWrites = saver.putWrites.bind(saver);
 saver.putWrites = async (config, writes, task, path) => {
