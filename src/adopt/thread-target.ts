@@ -75,6 +75,12 @@ export class ThreadTarget {
     return new ThreadTarget(target, thread, await eraOf(target.backend, checkId("thread_id", thread)));
   }
 
+  /** What is put continues a thread that may have effects on other branches. */
+  mayHaveBranched(): this {
+    this.#state.knowBranch("", { effects: undefined, branched: true, seen: {} }, false);
+    return this;
+  }
+
   /** All stored checkpoints, newest first by id. Streams. */
   stored(): AsyncGenerator<CheckpointTuple> {
     return this.target.reader.list({ configurable: { thread_id: this.thread } }, {});

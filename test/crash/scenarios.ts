@@ -3,7 +3,8 @@
 import { type CrashEnd, type CrashMatrixOptions, type CrashReport, crashMatrix } from "holdfast/testing";
 import { expect } from "vitest";
 
-export type BackendName = "sqlite" | "jsonl";
+/** `official`: LangGraph's own SqliteSaver, with effects and waits in a ledger of ours. */
+export type BackendName = "sqlite" | "jsonl" | "official";
 
 export interface Scenario {
   readonly name: string;

@@ -1,11 +1,12 @@
 /**
  * What every crash program does: open the checkpointer in the state directory, go on where the thread stands, and report
- * the result. `program.js <sqlite|jsonl> [durability]`.
+ * the result. `program.js <sqlite|jsonl|official> [durability]`; `official` is LangGraph's SqliteSaver with a ledger of ours.
  */
 
 import { join } from "node:path";
 import { Command } from "@langchain/langgraph";
-import { type Checkpointer, type CheckpointerOptions, type RunnableGraph, run } from "holdfast";
+import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
+import { type Checkpointer, type CheckpointerOptions, durable, type RunnableGraph, run } from "holdfast";
 import { counted, faultPoint, reportResult, START_AGAIN, stateDirectory } from "holdfast/testing";
 import { receipt } from "./world.ts";
 
@@ -28,7 +29,26 @@ export async function open(options: CheckpointerOptions = {}): Promise<Checkpoin
     return jsonl(join(stateDirectory(), "state"), { journal, ...options });
   }
   const { sqlite } = await import("holdfast/checkpointers/sqlite");
-  return sqlite(join(stateDirectory(), "state.db"), { journal, ...options });
+  const own = await sqlite(join(stateDirectory(), "state.db"), { journal, ...options });
+  return backendName === "official" ? durable(officialSaver(), { ledger: own }) : own;
+}
+
+/** Its calls are places to be killed at, like our own commits. */
+function officialSaver(): SqliteSaver {
+  const saver = SqliteSaver.fromConnString(join(stateDirectory(), "official.db"));
+  const [put, putWrites] = [saver.put.bind(saver), saver.putWrites.bind(saver)];
+  saver.put = async (...args) => {
+    faultPoint("official-put");
+    const config = await put(...args);
+    faultPoint("official-put-done");
+    return config;
+  };
+  saver.putWrites = async (...args) => {
+    faultPoint("official-writes");
+    await putWrites(...args);
+    faultPoint("official-writes-done");
+  };
+  return saver;
 }
 
 /** A settle wait's question, as it stands in the thread's state. */
