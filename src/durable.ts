@@ -6,8 +6,8 @@
  *
  * - D1 A checkpoint is in the ledger only after the official saver has acknowledged it, and an effect waits for both: what
  *   an effect hangs on cannot be lost with a kill. What a loss of power takes is what the official saver may lose.
- * - D2 A pause is in the ledger before the official saver has it; a task's result the other way round. So a kill between the
- *   two leaves a question that is asked again under the same id, or an answer that is still there.
+ * - D2 So are pauses and results of tasks. Answers are in the ledger only, as decisions, and stay there until the official saver
+ *   has what the task made of them.
  * - D3 What a kill has kept from the ledger is put there at the next load, which follows the official saver's latest.
  *
  * Not promised, because the official saver decides:
@@ -30,6 +30,7 @@ import type {
 } from "@langchain/langgraph-checkpoint";
 import { AdoptTarget, ThreadTarget } from "./adopt/thread-target.ts";
 import { Checkpointer, isCheckpointer } from "./checkpointer.ts";
+import { followWaits, hasPauses } from "./durable-waits.ts";
 import { HoldfastError, isHoldfastError } from "./errors.ts";
 import {
   type GraphConfig,
@@ -166,8 +167,7 @@ class DurableSaver extends Checkpointer {
     };
     const known = writes.map(([channel, value]): PendingWrite => [channel, isPlainPause(channel) ? value : null]);
     const kept = () => super.putWrites(config, known, taskId, taskPath);
-    const pauses = own || writes.some(([channel]) => channel === INTERRUPT);
-    return this.#track(pauses ? kept().then(official) : official().then(kept));
+    return this.#track(own ? kept().then(official) : official().then(kept));
   }
 
   /** The ledger first: what is left of a deletion that was killed is a thread without effects, which a new call removes. */
@@ -209,8 +209,14 @@ class DurableSaver extends Checkpointer {
     return runOf(config as GraphConfig)?.thread(String(thread_id));
   }
 
-  /** D3: the ledger has the checkpoint, and where it is the official saver's latest, as its head. */
+  /** D3. */
   async #follow(place: Place, tuple: CheckpointTuple): Promise<void> {
+    await this.#followCheckpoint(place, tuple);
+    if (hasPauses(tuple)) await followWaits(await ThreadTarget.open(this.#target, place.thread), place, tuple);
+  }
+
+  /** The ledger has the checkpoint, and where it is the official saver's latest, as its head. */
+  async #followCheckpoint(place: Place, tuple: CheckpointTuple): Promise<void> {
     const { id } = tuple.checkpoint;
     const latest = place.checkpoint === undefined;
     const found = await this.backend.load(place.thread, place.ns, id);
@@ -224,7 +230,7 @@ class DurableSaver extends Checkpointer {
     const newest = await this.#saver.getTuple({
       configurable: { thread_id: place.thread, checkpoint_ns: place.ns },
     });
-    if (newest !== undefined) await this.#follow({ ...anywhere, checkpoint: undefined }, newest);
+    if (newest !== undefined) await this.#followCheckpoint({ ...anywhere, checkpoint: undefined }, newest);
   }
 
   /** The checkpoint and its ancestors that the ledger does not know, oldest first. */
