@@ -6,10 +6,11 @@
 import type { CheckpointTuple } from "@langchain/langgraph-checkpoint";
 import { openPauses, openWaits } from "./adopt/open-waits.ts";
 import type { ThreadTarget } from "./adopt/thread-target.ts";
+import type { Op } from "./backend.ts";
 import { INTERRUPT, SPECIAL_WRITES, TASK_ERROR } from "./langgraph.ts";
 import type { WaitRow } from "./model.ts";
 import type { Place } from "./place.ts";
-import type { Interrupt } from "./thread-waits.ts";
+import { type Interrupt, within } from "./thread-waits.ts";
 
 /** Whether a task of the checkpoint has paused: otherwise there is nothing to put right. */
 export const hasPauses = ({ pendingWrites = [] }: CheckpointTuple): boolean =>
@@ -23,19 +24,27 @@ export async function followWaits(target: ThreadTarget, place: Place, tuple: Che
   const { backend } = target.target;
   const rows = await backend.waits({ thread: place.thread });
   const taken = rows.filter((row) => isTaken(row, place, tuple));
-  if (taken.length > 0) {
-    const { era } = target;
-    await target.target.queue.enqueue(
-      taken.map(({ id }) => ({ kind: "endWait" as const, thread: place.thread, era, id })),
-      undefined,
-      { urgent: true },
-    );
-  }
+  await end(target, taken);
   if (place.ns !== "") return;
   const known = new Set(rows.map(({ id }) => id));
   const heads = new Map([["", { place: { ns: "", id: tuple.checkpoint.id, parent: undefined, bytes: 0 }, tuple }]]);
   if (openPauses(heads).pauses.some(({ interrupt }) => !known.has(String(interrupt.id))))
     await openWaits(target, heads);
+}
+
+/** The official saver has gone on from the checkpoint that the ledger took for the newest: nothing waits there any more. */
+export async function endWaits(target: ThreadTarget, { thread, ns }: Place): Promise<void> {
+  const rows = await target.target.backend.waits({ thread, status: ["open", "answered"] });
+  await end(
+    target,
+    rows.filter((row) => within(row.ns, ns)),
+  );
+}
+
+async function end({ target, thread, era }: ThreadTarget, rows: readonly WaitRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  const ops = rows.map(({ id }): Op => ({ kind: "endWait", thread, era, id }));
+  await target.queue.enqueue(ops, undefined, { urgent: true });
 }
 
 /** An answer that the task has used: it pauses for another question by now, or has ended. */

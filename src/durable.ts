@@ -30,7 +30,7 @@ import type {
 } from "@langchain/langgraph-checkpoint";
 import { AdoptTarget, ThreadTarget } from "./adopt/thread-target.ts";
 import { Checkpointer, isCheckpointer } from "./checkpointer.ts";
-import { followWaits, hasPauses } from "./durable-waits.ts";
+import { endWaits, followWaits, hasPauses } from "./durable-waits.ts";
 import { HoldfastError, isHoldfastError } from "./errors.ts";
 import {
   type GraphConfig,
@@ -224,7 +224,10 @@ class DurableSaver extends Checkpointer {
     const missing = found.checkpoint === undefined ? await this.#missing(place, tuple) : [tuple];
     const target = (await ThreadTarget.open(this.#target, place.thread)).mayHaveBranched();
     for (const one of missing) await target.put(bareTuple(one), { ns: place.ns, ...idsOf(one), bytes: 0 });
-    if (latest) return;
+    if (latest) {
+      if (found.checkpoint === undefined && found.head !== undefined) await endWaits(target, place);
+      return;
+    }
     // What was put is the head now, but it is an old checkpoint.
     const { checkpoint: _, ...anywhere } = place;
     const newest = await this.#saver.getTuple({
