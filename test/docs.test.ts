@@ -116,9 +116,7 @@ test("commands are scripts of package.json, and options of the demo are options 
 
 test("commands of holdfast that a document names are commands it has, with options it has", async () => {
   const named = [...blocks.values()].flatMap((all) =>
-    all
-      .filter(({ info }) => info === "sh")
-      .flatMap(({ text }) => [...text.matchAll(/^npx holdfast (\S+)(.*)$/gm)]),
+    all.filter(({ info }) => info === "sh").flatMap(({ text }) => [...text.matchAll(/^npx holdfast (\S+)(.*)$/gm)]),
   );
   expect(named.length).toBeGreaterThan(0);
   for (const [line, command = "", rest = ""] of named) {

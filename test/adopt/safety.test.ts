@@ -2,7 +2,7 @@
 
 import { readFileSync, statSync } from "node:fs";
 import { Annotation, START, StateGraph } from "@langchain/langgraph";
-import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import type { BaseCheckpointSaver, Checkpoint } from "@langchain/langgraph-checkpoint";
 import Database from "better-sqlite3";
 import { type AdoptSource, adopt, type SourceCheckpoint } from "holdfast";
 import { openSource } from "holdfast/checkpointers";
@@ -185,6 +185,54 @@ describe("the source", () => {
       await expect(openSource(url)).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
     },
   );
+});
+
+describe("checkpoints as no graph of today makes them:", () => {
+  const checkpoint = (id: string, v: number): Checkpoint => ({
+    v,
+    id,
+    ts: "2026-01-01T00:00:00.000Z",
+    channel_values: { log: [id] },
+    channel_versions: { log: 1 },
+    versions_seen: {},
+  });
+  const metadata = { source: "loop" as const, step: 0, parents: {} };
+  const config = (id?: string) => ({
+    configurable: { thread_id: "t", checkpoint_ns: "", ...(id === undefined ? {} : { checkpoint_id: id }) },
+  });
+
+  test("a child whose clock was behind its parent's does not become the newest", async () => {
+    const { saver, url } = await officialSqlite();
+    await saver.put(config(), checkpoint("c", 4), metadata, {});
+    await saver.put(config("c"), checkpoint("a", 4), metadata, {});
+    await saver.put(config("a"), checkpoint("b", 4), metadata, {});
+    const checkpointer = await target();
+    expect((await adopted({ url }, checkpointer)).threads).toMatchObject([{ status: "adopted", checkpoints: 3 }]);
+    expect((await checkpointer.getTuple(config()))?.checkpoint.id).toBe("c");
+    expect((await adopted({ url }, checkpointer)).threads).toMatchObject([{ status: "equal" }]);
+  });
+
+  test("Sends that an old version kept with the parent are where the official saver shows them", async () => {
+    const { saver, url } = await officialSqlite();
+    await saver.put(config(), checkpoint("a", 3), metadata, {});
+    const send = { node: "work", args: { item: "x" } };
+    await saver.putWrites({ ...config("a") }, [["__pregel_tasks", send]], "00000000-0000-4000-8000-000000000001");
+    const child = { ...checkpoint("b", 3), pending_sends: [] } as Checkpoint;
+    await saver.put(config("a"), child, metadata, {});
+    const checkpointer = await target();
+    expect((await adopted({ url }, checkpointer)).threads).toMatchObject([{ status: "adopted", differences: [] }]);
+    const [official, found] = await Promise.all([saver.getTuple(config()), checkpointer.getTuple(config())]);
+    expect(found?.checkpoint.channel_values).toEqual(official?.checkpoint.channel_values);
+    expect(found?.checkpoint.channel_values["__pregel_tasks"]).toEqual([send]);
+  });
+
+  test("a checkpoint whose parent was deleted keeps its parent's id", async () => {
+    const { saver, url } = await officialSqlite();
+    await saver.put(config("gone"), checkpoint("z", 4), metadata, {});
+    const checkpointer = await target();
+    expect((await adopted({ url }, checkpointer)).complete).toBe(true);
+    expect((await checkpointer.getTuple(config()))?.parentConfig).toEqual(config("gone"));
+  });
 });
 
 test("a list of 1000 messages that grew over 40 checkpoints is stored once", async () => {
