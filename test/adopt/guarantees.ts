@@ -37,7 +37,9 @@ export const differencesAreFound = guarantee(
       ({ tuple }) => Object.assign(tuple.metadata ?? {}, { more: 1 }),
       ({ tuple }) => Object.assign(tuple.checkpoint.channel_versions, { log: 77 }),
       ({ tuple }) => Object.assign(tuple.checkpoint.channel_values, { log: ["y"] }),
-      ({ tuple }) => tuple.pendingWrites?.splice(0, 1, ["t", "log", ["y"]]),
+      ({ tuple }) => {
+        for (const write of tuple.pendingWrites ?? []) write[2] = ["y"];
+      },
     ] satisfies Parameters<typeof memorySource>[2][];
     for (const change of changes) {
       const report = await holdfast.adopt(memorySource(saver, "t", change), memory.memory());
