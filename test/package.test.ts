@@ -160,7 +160,7 @@ describe("the tarball", () => {
 
   test("holds what the sources give, and no leftover of an older build", () => {
     const built = packed
-      .filter((path) => path.endsWith(".js"))
+      .filter((path) => path.startsWith("dist/") && path.endsWith(".js"))
       .map((path) => path.replace(/^dist\/(.+)\.js$/, "$1.ts"));
     const sources = ["src", "checkpointers", "graphs"].flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
