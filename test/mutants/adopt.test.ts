@@ -29,12 +29,20 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: "versions are not compared",
-    mutation: change("adopt/differences.ts", "differ(`its ${field}`);", ";"),
+    mutation: change(
+      "adopt/differences.ts",
+      "isDeepStrictEqual(fieldsOf(wanted)[field], fieldsOf(got)[field])",
+      "true",
+    ),
     caughtBy: adopt.differencesAreFound,
   },
   {
     name: "values are not compared",
-    mutation: change("adopt/differences.ts", "differ(`the value of channel ${JSON.stringify(channel)}`);", ";"),
+    mutation: change(
+      "adopt/differences.ts",
+      "isDeepStrictEqual(wanted.channel_values[channel], got.channel_values[channel])",
+      "true",
+    ),
     caughtBy: adopt.differencesAreFound,
   },
   {
