@@ -8,7 +8,10 @@ export default defineConfig({
     alias: [
       { find: /^holdfast$/, replacement: here("./src/index.ts") },
       { find: /^holdfast\/checkpointers$/, replacement: here("./checkpointers/open.ts") },
-      { find: /^holdfast\/checkpointers\/(memory|jsonl|sqlite)$/, replacement: here("./checkpointers/$1/index.ts") },
+      {
+        find: /^holdfast\/checkpointers\/(memory|jsonl|sqlite|postgres)$/,
+        replacement: here("./checkpointers/$1/index.ts"),
+      },
       { find: /^holdfast\/approvals$/, replacement: here("./src/approvals/index.ts") },
       { find: /^holdfast\/testing$/, replacement: here("./src/testing/index.ts") },
       { find: /^holdfast\/testing\/kill$/, replacement: here("./src/testing/kill.ts") },
@@ -17,6 +20,7 @@ export default defineConfig({
   },
   test: {
     globals: true,
+    globalSetup: "test/servers/global-setup.ts",
     include: ["test/**/*.test.ts"],
     exclude: ["test/**/*.long.test.ts"],
     // Many tests wait for processes of their own: a core less, as is the default, would leave half of a small machine idle.

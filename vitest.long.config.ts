@@ -5,6 +5,7 @@ import base from "./vitest.config.ts";
 export default defineConfig({
   ...mergeConfig(base, {}),
   test: {
+    globalSetup: "test/servers/global-setup.ts",
     include: ["test/**/*.long.test.ts"],
     testTimeout: 30 * 60_000,
     hookTimeout: 60_000,

@@ -4,29 +4,32 @@ import { type Checkpointer, type CheckpointerOptions, HoldfastError } from "hold
 import { type Backup, type BackupOptions, copyDatabase, refuseServer } from "./backup.ts";
 import type { JsonlOptions } from "./jsonl/index.ts";
 import { nearest } from "./nearest.ts";
+import type { PostgresOptions } from "./postgres/index.ts";
 import type { SqliteOptions } from "./sqlite/index.ts";
 
 export type { Backup, BackupOptions, BackupProgress } from "./backup.ts";
 export { openSource, type SourceOptions } from "./langgraph/open-source.ts";
 
 /** Options of the scheme's own factory; those of another scheme are refused where they are no options of it. */
-export type OpenOptions = CheckpointerOptions & JsonlOptions & SqliteOptions;
+export type OpenOptions = CheckpointerOptions & JsonlOptions & PostgresOptions & SqliteOptions;
 
-const schemes = ["memory", "jsonl", "sqlite"] as const;
+const schemes = ["memory", "jsonl", "sqlite", "postgres"] as const;
 type Scheme = (typeof schemes)[number];
 
 const placeholders: Record<Scheme, string> = {
   memory: '"memory:"',
   jsonl: '"jsonl:directory"',
   sqlite: '"sqlite:file.db"',
+  postgres: '"postgres://user@host/database"',
 };
-const known = `${placeholders.memory}, ${placeholders.jsonl} or ${placeholders.sqlite}`;
+const known = `${placeholders.memory}, ${placeholders.jsonl}, ${placeholders.sqlite} or ${placeholders.postgres}`;
 
 /**
- * Opens a checkpointer: `"memory:"`, `"jsonl:directory"` or `"sqlite:file.db"`. What follows the colon is a path as
- * the system has it, relative to the working directory: no escapes, no `//`.
+ * Opens a checkpointer: `"memory:"`, `"jsonl:directory"`, `"sqlite:file.db"` or `"postgres://user@host/database"` (also
+ * `postgresql:`). What follows the colon of the two in the middle is a path as the system has it, relative to the working
+ * directory: no escapes, no `//`.
  *
- * @throws {HoldfastError} INVALID_ARGUMENT for another URL; otherwise what `memory`, `jsonl` and `sqlite` throw
+ * @throws {HoldfastError} INVALID_ARGUMENT for another URL; otherwise what the scheme's own factory throws
  */
 export async function openCheckpointer(url: string, options: OpenOptions = {}): Promise<Checkpointer> {
   const { scheme, path } = parse(url);
@@ -38,6 +41,8 @@ export async function openCheckpointer(url: string, options: OpenOptions = {}): 
       return (await import("./jsonl/index.ts")).jsonl(path, options);
     case "sqlite":
       return (await import("./sqlite/index.ts")).sqlite(path, options);
+    case "postgres":
+      return (await import("./postgres/index.ts")).postgres(url, options);
     default: {
       const never: never = scheme;
       return never;
@@ -57,6 +62,8 @@ export async function openCheckpointer(url: string, options: OpenOptions = {}): 
 export async function backup(url: string, to: string, options: BackupOptions = {}): Promise<Backup> {
   refuseServer(url);
   const { scheme, path } = parse(url);
+  // Refused above, in words of its own.
+  if (scheme === "postgres") throw invalid(url, "A server is copied with its own tools.");
   return copyDatabase(scheme, path, to, options);
 }
 
@@ -64,6 +71,7 @@ function parse(url: string): { readonly scheme: Scheme; readonly path: string } 
   const colon = typeof url === "string" ? url.indexOf(":") : -1;
   if (colon < 0) throw invalid(url, `It has no scheme: give ${known}.`);
   const [name, path] = [url.slice(0, colon), url.slice(colon + 1)];
+  if (name === "postgres" || name === "postgresql") return { scheme: "postgres", path };
   const scheme = schemes.find((candidate) => candidate === name);
   if (scheme === undefined) {
     const meant = nearest(name, schemes) as Scheme | undefined;

@@ -148,6 +148,12 @@ export interface WaitQuery {
   readonly limit?: number | undefined;
 }
 
+/** What the body of a transaction has decided to store, and its value. */
+export interface TransactionAnswer<T> {
+  readonly ops: Commit;
+  readonly value: T;
+}
+
 export interface Backend {
   /** For messages, for example `sqlite:holdfast.db`. */
   readonly name: string;
@@ -191,10 +197,11 @@ export interface Backend {
   ownerAlive(owner: string): Promise<boolean>;
 
   /**
-   * Runs `body` inside one database transaction and commits its operations with it. `body` is synchronous; when it
-   * throws, everything is rolled back and the error is rethrown. Absent where `capabilities.transactions` is false.
+   * Runs `body` inside one database transaction and commits its operations with it; when it throws, everything is rolled
+   * back and the error is rethrown. A database in this process refuses a body that answers with a promise. Absent where
+   * `capabilities.transactions` is false.
    */
-  transaction?<T>(body: (tx: unknown) => { readonly ops: Commit; readonly value: T }): Promise<T>;
+  transaction?<T>(body: (tx: unknown) => TransactionAnswer<T> | Promise<TransactionAnswer<T>>): Promise<T>;
 
   /** Releases files and the owner's lock. Idempotent. Every later call fails with CLOSED. */
   close(): Promise<void>;

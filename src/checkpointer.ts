@@ -41,6 +41,7 @@ import {
   durabilityOf,
   enclosingScratchpad,
   type GraphConfig,
+  holdUnder,
   INTERRUPT,
   resumeStrictly,
   unseen,
@@ -113,7 +114,13 @@ export class Checkpointer extends BaseCheckpointSaver {
     Object.defineProperty(this, BRAND, { value: true });
   }
 
-  async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+  getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+    const { control } = config as GraphConfig;
+    if (control !== undefined && durabilityOf(config as GraphConfig) === "async") holdUnder(this.#queue);
+    return this.#getTuple(config);
+  }
+
+  async #getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     this.#assertOpen();
     const inRun = (config as GraphConfig).control !== undefined;
     // LangGraph's contract: a look-up without a thread finds nothing. A run without one is told so.

@@ -7,6 +7,7 @@
  * - Q2 `urgent` commits are sent within this turn of the event loop. The others wait until the loop has had a whole
  *   turn without a new commit, until MAX_WAITING commits wait, or until the oldest has waited MAX_AGE_MS (checked at
  *   the next enqueue: LangGraph may give the event loop no turn for a long time, so timers alone would starve).
+ *   Where the backend answers later, `crowded` says when that bound is near: whoever could make more waits for `room`.
  * - Q3 A promise returned by `enqueue` settles only when its commit is durable, or refused, or failed.
  */
 
@@ -16,6 +17,8 @@ import { type CommitEvent, channels } from "./events.ts";
 
 /** Commits that may wait for a shared fsync; the most a kill can take from a run in async durability. */
 export const MAX_WAITING = 32;
+/** So many are too many for another superstep of one task, which has a few commits, to begin. */
+const CROWDED = MAX_WAITING - 4;
 const MAX_AGE_MS = 25;
 
 /** Whoever may have lost the right to write since it queued. */
@@ -69,6 +72,19 @@ export class CommitQueue {
   /** Commits queued or under way and not yet durable. */
   get waiting(): number {
     return this.#count;
+  }
+
+  /**
+   * Whether the backend has fallen behind: it has not answered yet, and the next superstep would leave more than MAX_WAITING
+   * commits waiting. A backend that answers at once never is.
+   */
+  get crowded(): boolean {
+    return this.#sending && this.#count >= CROWDED;
+  }
+
+  /** Resolves when the backend has caught up. Never rejects. */
+  async room(): Promise<void> {
+    while (this.crowded) await new Promise<void>((resolve) => this.#answered.push(resolve));
   }
 
   /** Queues one commit. Resolves with `value` when it is durable; rejects with the verdict that refused it or with what failed. */

@@ -16,9 +16,13 @@
  * - A breakpoint stops a run where any channel is newer than what interrupts have seen, also one that the graph has lost.
  * - `getState` and `updateState` use a saver that `configurable` lends them, with one `put` for an update.
  * - A task's id is made of its namespace, step, name, trigger and the id of its checkpoint.
+ * - A context variable that `getTuple` sets before it returns its promise is seen by the run's tasks. LangChain asks it for a
+ *   handler before each node, takes it for one where `awaitHandlers` is a boolean, and waits for it where that is true.
  * - A DeltaChannel that has pending writes is stored whole by an update; its `lc_graph_name` tells it.
  */
 
+import { BaseCallbackHandler } from "@langchain/core/callbacks/base";
+import { getContextVariable, registerConfigureHook, setContextVariable } from "@langchain/core/context";
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
 import type { ChannelVersions, Checkpoint } from "@langchain/langgraph-checkpoint";
 import { uuid5 } from "@langchain/langgraph-checkpoint";
@@ -143,6 +147,39 @@ export function durabilityOf(config: GraphConfig): Durability {
 export function resumeStrictly(config: GraphConfig): void {
   const { configurable } = config;
   if (configurable !== undefined) configurable["__pregel_strict_resume"] ??= true;
+}
+
+/** Where a store has fallen behind, and when it has caught up. */
+export interface Pressure {
+  readonly crowded: boolean;
+  room(): Promise<void>;
+}
+
+const GATE = "holdfast_gate";
+
+/** A callback handler that is waited for before each node. Without pressure LangChain does not take it for a handler. */
+class Gate extends BaseCallbackHandler {
+  override readonly name = GATE;
+  readonly #pressure: Pressure;
+
+  constructor(pressure: Pressure) {
+    super();
+    this.#pressure = pressure;
+    Object.defineProperty(this, "awaitHandlers", { get: () => pressure.crowded || undefined });
+  }
+
+  override async handleChainStart(): Promise<void> {
+    await this.#pressure.room();
+  }
+}
+
+/**
+ * Lets the nodes of the run that is being loaded wait while `pressure` is high: LangGraph itself waits for no saver in async
+ * durability. To be called by `getTuple` before it returns for the first time: what is set there stays with the run.
+ */
+export function holdUnder(pressure: Pressure): void {
+  if (getContextVariable(GATE) === undefined) registerConfigureHook({ contextVar: GATE, inheritable: false });
+  setContextVariable(GATE, new Gate(pressure));
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * `transaction`: a side effect inside the backend's own database. Body and outcome commit in one database transaction,
- * so there is no instant at which one is there without the other: once, with no window (E8). SQLite only so far.
+ * so there is no instant at which one is there without the other: once, with no window (E8). SQLite and Postgres.
  */
 
 import type { EffectDefinition, OnFork, Schema } from "./effect.ts";
@@ -14,10 +14,12 @@ export interface TransactionDefinition<I, O, Tx> {
   readonly input: Schema<I>;
   readonly output?: Schema<O>;
   /**
-   * Runs inside the transaction, synchronously. On SQLite `tx` is the better-sqlite3 `Database` of the checkpointer's
-   * file. What it throws rolls everything back; a returned promise is refused and rolled back.
+   * Runs inside the transaction. What it throws rolls everything back.
+   * - SQLite: `tx` is the better-sqlite3 `Database` of the checkpointer's file. Synchronous: a returned promise is refused
+   *   and rolled back.
+   * - Postgres: `tx` is a connection of pg (`tx.query(…)`), for this transaction only; a promise is awaited.
    */
-  readonly run: (tx: Tx, input: I) => O;
+  readonly run: (tx: Tx, input: I) => O | Promise<O>;
   readonly key?: (input: I) => string;
   readonly onFork?: OnFork;
   /** The outcome on a branch that runs nothing. */
@@ -48,9 +50,11 @@ export function transaction<I, O, Tx = unknown>(
   };
   const outcome = async (value: I): Promise<Outcome<O>> => {
     const call = EffectCall.here(name, asEffect, value);
-    const done = await call.shared(() =>
-      execute(call, (tx) => checked(output, definition.run(tx as Tx, call.input as I))),
-    );
+    const body = (tx: unknown) => {
+      const result = definition.run(tx as Tx, call.input as I);
+      return isPromise(result) ? result.then((value) => checked(output, value as O)) : checked(output, result);
+    };
+    const done = await call.shared(() => execute(call, body));
     return done as Outcome<O>;
   };
   return Object.assign(async (value: I) => (await outcome(value)).value, { outcome });
@@ -62,7 +66,7 @@ async function execute(call: EffectCall, body: (tx: unknown) => unknown): Promis
   if (backend.transaction === undefined) {
     throw new HoldfastError(
       "NOT_SUPPORTED",
-      `Transaction ${JSON.stringify(call.name)}: ${backend.name} has no database transactions. Use SQLite, or an effect.`,
+      `Transaction ${JSON.stringify(call.name)}: ${backend.name} has no database transactions. Use SQLite or Postgres, or an effect.`,
     );
   }
   const found = await call.recorded();
@@ -71,17 +75,14 @@ async function execute(call: EffectCall, body: (tx: unknown) => unknown): Promis
   const attempt = (found.before?.row.attempt ?? 0) + 1;
   const begunAt = Date.now();
   const value = await backend.transaction((tx) => {
+    const recorded = (result: unknown) => {
+      const tree = call.tree(result, "the outcome");
+      const text = effectBody(saver.effectLedger.serde, call.content(begunAt, { value: tree }), call.blobs);
+      const row = { ...call.row("done", attempt), rev: (found.before?.row.rev ?? 0) + 1, body: text };
+      return { ops: effectOps(row, thread.era, found.before?.row.rev ?? null, call.blobs), value: result };
+    };
     const result = body(tx);
-    if (typeof (result as { then?: unknown } | null | undefined)?.then === "function") {
-      throw new HoldfastError(
-        "INVALID_ARGUMENT",
-        `Transaction ${JSON.stringify(call.name)}: \`run\` returned a promise; it must be synchronous. Everything was rolled back.`,
-      );
-    }
-    const tree = call.tree(result, "the outcome");
-    const text = effectBody(saver.effectLedger.serde, call.content(begunAt, { value: tree }), call.blobs);
-    const row = { ...call.row("done", attempt), rev: (found.before?.row.rev ?? 0) + 1, body: text };
-    return { ops: effectOps(row, thread.era, found.before?.row.rev ?? null, call.blobs), value: result };
+    return isPromise(result) ? result.then(recorded) : recorded(result);
   });
   // The backend has written this row itself, past the ledger that journals the others.
   if (saver.journal !== undefined) {
@@ -89,6 +90,10 @@ async function execute(call: EffectCall, body: (tx: unknown) => unknown): Promis
     if (stored !== undefined) await saver.journal.effect(stored.record);
   }
   return call.fresh(value);
+}
+
+function isPromise(value: unknown): value is Promise<unknown> {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === "function";
 }
 
 function checked<O>(output: Schema<O> | undefined, value: O): O {

@@ -1,4 +1,4 @@
-/** The three backends as the tests of everything above them see them: one place that opens, reopens and reads a store. */
+/** The backends as the tests of everything above them see them: one place that opens, reopens and reads a store. */
 
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,15 +7,17 @@ import Database from "better-sqlite3";
 import { type Backend, Checkpointer, type CheckpointerOptions } from "holdfast";
 import { jsonlBackend } from "holdfast/checkpointers/jsonl";
 import { MemoryState, memoryBackend } from "holdfast/checkpointers/memory";
+import { postgresBackend } from "holdfast/checkpointers/postgres";
 import { sqliteBackend } from "holdfast/checkpointers/sqlite";
-import { onTestFinished } from "vitest";
+import { inject, onTestFinished } from "vitest";
+import { newSchema, query, quoted } from "./servers/schemas.ts";
 
-export type StoreName = "memory" | "jsonl" | "sqlite";
+export type StoreName = "memory" | "jsonl" | "sqlite" | "postgres";
 
-export const storeNames: readonly StoreName[] = ["memory", "jsonl", "sqlite"];
+export const storeNames: readonly StoreName[] = ["memory", "jsonl", "sqlite", "postgres"];
 
 /** Backends that several openers may share at once, as several processes would. */
-export const sharedStoreNames: readonly StoreName[] = ["memory", "sqlite"];
+export const sharedStoreNames: readonly StoreName[] = ["memory", "sqlite", "postgres"];
 
 /** One empty store of a test. Closed and removed when the test has finished. */
 export interface Store {
@@ -28,7 +30,7 @@ export interface Store {
 }
 
 /** Speed, not loss of power, is what these tests want; what survives that is tested with the backends. */
-const opener = (name: StoreName, directory: string, state: MemoryState): (() => Promise<Backend>) => {
+const opener = (name: StoreName, directory: string, state: MemoryState, schema: string): (() => Promise<Backend>) => {
   switch (name) {
     case "memory":
       return async () => memoryBackend({ state });
@@ -36,6 +38,8 @@ const opener = (name: StoreName, directory: string, state: MemoryState): (() => 
       return () => jsonlBackend(join(directory, "log"), { fsync: false });
     case "sqlite":
       return () => sqliteBackend(join(directory, "test.db"), { synchronous: "OFF" });
+    case "postgres":
+      return () => postgresBackend(inject("postgresUrl"), { schema });
     default: {
       const never: never = name;
       return never;
@@ -51,7 +55,8 @@ export async function newStore(name: StoreName): Promise<Store> {
     for (const one of opened) await one.close();
     await rm(directory, { recursive: true });
   });
-  const open = opener(name, directory, state);
+  const schema = name === "postgres" ? await newSchema() : "";
+  const open = opener(name, directory, state, schema);
   const backend = async () => {
     const fresh = await open();
     opened.push(fresh);
@@ -67,6 +72,7 @@ export async function newStore(name: StoreName): Promise<Store> {
     },
     contents: async () => {
       if (name === "memory") return JSON.stringify([...state.changes()]);
+      if (name === "postgres") return tablesOf(schema);
       return name === "jsonl" ? filesOf(join(directory, "log")) : rowsOf(join(directory, "test.db"));
     },
   };
@@ -90,4 +96,15 @@ function rowsOf(file: string): string {
   } finally {
     database.close();
   }
+}
+
+/** Every cell of every table. */
+async function tablesOf(schema: string): Promise<string> {
+  const tables = await query("select tablename from pg_tables where schemaname = $1", [schema]);
+  const rows: string[] = [];
+  for (const { tablename } of tables) {
+    const cells = await query(`select t::text as cells from ${quoted(schema)}.${quoted(String(tablename))} t`);
+    rows.push(...cells.map(({ cells }) => String(cells)));
+  }
+  return rows.join("\n");
 }

@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import { isHoldfastError } from "holdfast";
 import { openCheckpointer } from "holdfast/checkpointers";
-import { expect, test } from "vitest";
+import { expect, inject, test } from "vitest";
 import { scratchDirectory } from "./backends/scratch.ts";
+import { newSchema } from "./servers/schemas.ts";
 
 test("a URL opens the checkpointer of its scheme", async () => {
   const directory = await scratchDirectory();
@@ -14,6 +15,12 @@ test("a URL opens the checkpointer of its scheme", async () => {
   }
 });
 
+test("a URL of Postgres opens its tables, in the schema that the options name", async () => {
+  const checkpointer = await openCheckpointer(inject("postgresUrl"), { schema: await newSchema() });
+  expect(checkpointer.backend.name).toMatch(/^postgres:127\.0\.0\.1:\d+\/postgres$/);
+  await checkpointer.close();
+});
+
 test("options reach the backend", async () => {
   const checkpointer = await openCheckpointer(`jsonl:${await scratchDirectory()}`, { fsync: false });
   expect(checkpointer.backend.capabilities.durability).toBe("os");
@@ -21,12 +28,16 @@ test("options reach the backend", async () => {
 });
 
 test.each([
-  ["holdfast.db", '"memory:", "jsonl:directory" or "sqlite:file.db"'],
-  ["", '"memory:", "jsonl:directory" or "sqlite:file.db"'],
+  ["holdfast.db", '"memory:", "jsonl:directory", "sqlite:file.db" or "postgres://user@host/database"'],
+  ["", '"memory:", "jsonl:directory", "sqlite:file.db" or "postgres://user@host/database"'],
   ["sqlite3:holdfast.db", 'Did you mean "sqlite:file.db"?'],
   ["SQLite:holdfast.db", 'Did you mean "sqlite:file.db"?'],
   ["json:dir", 'Did you mean "jsonl:directory"?'],
-  ["postgres://localhost/x", 'Known are "memory:", "jsonl:directory" or "sqlite:file.db".'],
+  [
+    "mysql://localhost/x",
+    'Known are "memory:", "jsonl:directory", "sqlite:file.db" or "postgres://user@host/database".',
+  ],
+  ["postgres:no url", "give a URL such as"],
   ["memory:x", 'Write "memory:"'],
   ["jsonl:", 'Write "jsonl:directory"'],
   ["sqlite://holdfast.db", '"sqlite:holdfast.db"'],

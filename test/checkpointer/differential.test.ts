@@ -7,7 +7,7 @@ import { newStore, type StoreName, storeNames } from "../backends-table.ts";
 import { type Operation, operation, Player, withoutIds } from "./operations.ts";
 import { type Shape, shapes } from "./shapes.ts";
 
-const RUNS: Readonly<Record<StoreName, number>> = { memory: 8, jsonl: 3, sqlite: 4 };
+const RUNS: Readonly<Record<StoreName, number>> = { memory: 8, jsonl: 3, sqlite: 4, postgres: 4 };
 
 async function transcript(player: Player, operations: readonly Operation[]): Promise<string> {
   const lines: unknown[] = [];

@@ -74,30 +74,37 @@ export const otherWritesRefused: Guarantee = {
     });
     await expect(paused.invoke({ n: 1 }, at("t"))).rejects.toThrow("crash");
     fail = false;
-    const held = gate();
-    const begun = gate();
-    const parallel = (saver: Checkpointer, value: string, wait: boolean) => {
+    const [held, bothRun, stored] = [gate(), gate(), gate()];
+    const parallel = (saver: Checkpointer, a: () => Promise<string>, hold: () => Promise<void>) => {
       const graph = new StateGraph(State)
-        .addNode("a", async () => ({ log: [value] }))
+        .addNode("a", async () => ({ log: [await a()] }))
         .addNode("hold", async () => {
-          if (wait) {
-            begun.open();
-            await held.passed;
-          }
+          await hold();
           return {};
         })
         .addEdge(START, "a")
         .addEdge(START, "hold");
       return graph.compile({ checkpointer: saver });
     };
-    const [slow, fast] = [parallel(one, "one", true), parallel(two, "two", false)];
+    const slowly = async () => {
+      await bothRun.passed;
+      return "one";
+    };
+    const later = async () => {
+      bothRun.open();
+      await stored.passed;
+      return "two";
+    };
+    const slow = parallel(one, slowly, () => held.passed);
+    const fast = parallel(two, later, async () => {});
     await slow.updateState(at("u"), { n: 1 }, "__start__");
-    const first = errorOf(slow.invoke(null, at("u", { durability: "sync" })));
-    await begun.passed;
-    await one.barrier();
-    const second = await errorOf(fast.invoke(null, at("u", { durability: "sync" })));
+    const [first, second] = [slow, fast].map((app) => errorOf(app.invoke(null, at("u", { durability: "sync" }))));
+    const written = async () => (await one.getTuple(at("u")))?.pendingWrites?.map(([, channel]) => channel);
+    await expect.poll(written, { timeout: 30_000 }).toContain("log");
+    stored.open();
+    const conflict = await second;
     held.open();
-    const codes = [(await first)?.code, second?.code];
+    const codes = [(await first)?.code, conflict?.code];
     expect(codes).toContain("WRITE_CONFLICT");
     expect((await fast.getState(at("u"))).values.log).toHaveLength(1);
   },

@@ -1,10 +1,10 @@
 /** The crash scenarios: a program each, and how often each of its effects is to be executed, kills or not. */
 
 import { type CrashEnd, type CrashMatrixOptions, type CrashReport, crashMatrix } from "holdfast/testing";
-import { expect } from "vitest";
+import { expect, inject } from "vitest";
 
 /** `official`: LangGraph's own SqliteSaver, with effects and waits in a ledger of ours. */
-export type BackendName = "sqlite" | "jsonl" | "official";
+export type BackendName = "sqlite" | "jsonl" | "postgres" | "official";
 
 export interface Scenario {
   readonly name: string;
@@ -13,7 +13,7 @@ export interface Scenario {
   /** After the backend's name. */
   readonly args?: readonly string[];
   readonly counts: Readonly<Record<string, number>>;
-  /** Default: both. One is enough where the scenario is about the engine and not about what is stored. */
+  /** Default: all. One is enough where the scenario is about the engine and not about what is stored. */
   readonly backends?: readonly BackendName[];
 }
 
@@ -96,6 +96,7 @@ export function killScenario(
   return crashMatrix({
     program: new URL(`../../dist/bundled/test/crash/programs/${scenario.program}.js`, import.meta.url),
     args: [backend, ...(scenario.args ?? [])],
+    env: backend === "postgres" ? { HOLDFAST_TEST_POSTGRES: inject("postgresUrl") } : {},
     check: ({ counts }: CrashEnd) => expect(counts).toEqual(scenario.counts),
     ...options,
   });

@@ -1,12 +1,22 @@
 /**
  * What every crash program does: open the checkpointer in the state directory, go on where the thread stands, and report
- * the result. `program.js <sqlite|jsonl|official> [durability]`; `official` is LangGraph's SqliteSaver with a ledger of ours.
+ * the result. `program.js <sqlite|jsonl|postgres|official> [durability]`; `official` is LangGraph's SqliteSaver with a ledger of
+ * ours.
  */
 
+import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import { Command } from "@langchain/langgraph";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
-import { type Checkpointer, type CheckpointerOptions, durable, type RunnableGraph, run } from "holdfast";
+import {
+  type Checkpointer,
+  type CheckpointerOptions,
+  durable,
+  isHoldfastError,
+  type RunnableGraph,
+  run,
+} from "holdfast";
 import { counted, faultPoint, reportResult, START_AGAIN, stateDirectory } from "holdfast/testing";
 import { receipt } from "./world.ts";
 
@@ -27,6 +37,15 @@ export async function open(options: CheckpointerOptions = {}): Promise<Checkpoin
   if (backendName === "jsonl") {
     const { jsonl } = await import("holdfast/checkpointers/jsonl");
     return jsonl(join(stateDirectory(), "state"), { journal, ...options });
+  }
+  if (backendName === "postgres") {
+    const { postgres } = await import("holdfast/checkpointers/postgres");
+    return postgres(process.env["HOLDFAST_TEST_POSTGRES"] ?? "", {
+      journal,
+      schema: placeName(),
+      leaseMs: 1000,
+      ...options,
+    });
   }
   const { sqlite } = await import("holdfast/checkpointers/sqlite");
   const own = await sqlite(join(stateDirectory(), "state.db"), { journal, ...options });
@@ -49,6 +68,11 @@ function officialSaver(): SqliteSaver {
     faultPoint("official-writes-done");
   };
   return saver;
+}
+
+/** On a server that many lives share: a name of this one's own. */
+function placeName(): string {
+  return `crash ${createHash("sha256").update(stateDirectory()).digest("hex").slice(0, 24)}`;
 }
 
 /** A settle wait's question, as it stands in the thread's state. */
@@ -74,14 +98,28 @@ export async function goOn(checkpointer: Checkpointer, play: Play): Promise<unkn
     else if (play.answers !== undefined) resume[id] = play.answers[String(value)];
   }
   if (Object.keys(resume).length > 0) await play.app.invoke(new Command({ resume }) as never, config as never);
-  const result = await run(play.app, play.input, config);
+  const result = await whenCertain(() => run(play.app, play.input, config));
   return result.status === "waiting" || result.status === "parked" ? undefined : result.values;
+}
+
+/** On a server a killed process is known to be dead when its lease has ended; until then its effect is in doubt. */
+async function whenCertain<T>(call: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!isHoldfastError(error, "EFFECT_IN_DOUBT")) throw error;
+      await wait(100);
+    }
+  }
 }
 
 /** The operator: looks whether it happened, and says so. */
 async function settle(checkpointer: Checkpointer, { key, input }: SettleQuestion): Promise<void> {
   const happened = (await counted(input.what, key)) > 0;
-  await checkpointer.settle(key, happened ? { done: receipt(input.what) } : { notDone: true }, { by: "operator" });
+  await whenCertain(() =>
+    checkpointer.settle(key, happened ? { done: receipt(input.what) } : { notDone: true }, { by: "operator" }),
+  );
 }
 
 /** A program of one thread. */

@@ -1,0 +1,136 @@
+/**
+ * The pool, and what to do when a connection is lost. Nothing here depends on a session: every statement may go through
+ * another connection, so a pooler in transaction mode may stand in between, and a pool of one is enough.
+ *
+ * A statement that only reads is repeated on another connection. For one that stores, the caller says how to find out
+ * whether it has happened.
+ */
+
+import { setTimeout as wait } from "node:timers/promises";
+import { closedError } from "holdfast";
+import { newPool, type PgClient, type PgPool } from "./driver.ts";
+import { isConnectionLost, isTransient, storageError } from "./failure.ts";
+import type { CheckedOptions } from "./options.ts";
+
+const BACKOFF_MS_MAX = 500;
+
+export type Row = Readonly<Record<string, unknown>>;
+export type Values = readonly unknown[];
+
+/** Errors of a connection reach whoever uses it; without a listener they would end the process as well. */
+const ignore = () => {};
+
+export class Connections {
+  readonly name: string;
+  readonly #pool: PgPool;
+  /** Whether the pool is ours to end. */
+  readonly #own: boolean;
+  readonly #options: CheckedOptions;
+  readonly #listened = new WeakSet<PgClient>();
+  #closed = false;
+
+  private constructor(name: string, pool: PgPool, own: boolean, options: CheckedOptions) {
+    this.name = name;
+    this.#pool = pool;
+    this.#own = own;
+    this.#options = options;
+    pool.on("error", ignore);
+  }
+
+  /** @throws {HoldfastError} DRIVER_MISSING */
+  static async open(target: string | PgPool, name: string, options: CheckedOptions): Promise<Connections> {
+    if (typeof target !== "string") return new Connections(name, target, false, options);
+    const pool = await newPool({
+      application_name: "holdfast",
+      connectionString: target,
+      connectionTimeoutMillis: Math.min(10_000, options.answerTimeoutMs),
+      keepAlive: true,
+      // Idle connections are no reason to keep a finished process.
+      allowExitOnIdle: true,
+    });
+    return new Connections(name, pool, true, options);
+  }
+
+  requireOpen(): void {
+    if (this.#closed) throw closedError(this.name);
+  }
+
+  /** One statement that only reads; repeated while the server cannot be reached, for `retryForMs`. */
+  async read<R extends Row>(text: string, values: Values = []): Promise<R[]> {
+    this.requireOpen();
+    return this.retrying(async () => (await this.once<R>(text, values)).rows);
+  }
+
+  /** As `read`, with rows as arrays in the order of the columns. */
+  async readArrays<R extends readonly unknown[]>(text: string, values: Values = []): Promise<R[]> {
+    this.requireOpen();
+    return this.retrying(async () => {
+      const query = { text, values: [...values], rowMode: "array" as const };
+      const { rows } = await this.using((client) => client.query<unknown[]>(query));
+      return rows as unknown as R[];
+    });
+  }
+
+  /** Calls `attempt` again while it loses its connection: it must be one that may be repeated. `isLost` says what counts. */
+  async retrying<T>(attempt: () => Promise<T>, isLost = isConnectionLost): Promise<T> {
+    const giveUpAt = performance.now() + this.#options.retryForMs;
+    for (let tries = 0; ; tries++) {
+      try {
+        return await attempt();
+      } catch (error) {
+        const again = isLost(error) || isTransient(error);
+        if (!again || this.#closed || performance.now() >= giveUpAt) throw storageError(this.name, error);
+        await wait(Math.random() * Math.min(BACKOFF_MS_MAX, 10 * 2 ** tries));
+      }
+    }
+  }
+
+  /** One statement on a connection of its own, once. Throws what pg throws. */
+  once<R extends Row>(text: string, values: Values = []): Promise<{ rows: R[]; rowCount: number | null }> {
+    return this.using((client) => client.query<R & Record<string, unknown>>(text, [...values]));
+  }
+
+  /**
+   * Lends a connection. It goes back to the pool unless it was lost, or did not answer within `answerTimeoutMs`: then it is
+   * destroyed.
+   */
+  async using<T>(work: (client: PgClient) => Promise<T>, timeoutMs = this.#options.answerTimeoutMs): Promise<T> {
+    const client = await this.#pool.connect();
+    if (!this.#listened.has(client)) {
+      this.#listened.add(client);
+      client.on("error", ignore);
+    }
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`connection lost: no answer in ${timeoutMs} ms`)), timeoutMs);
+    });
+    const working = work(client);
+    try {
+      const result = await Promise.race([working, late]);
+      client.release();
+      return result;
+    } catch (error) {
+      working.catch(ignore);
+      client.release(isConnectionLost(error));
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** For a user's transaction, which takes as long as it takes. */
+  lend<T>(work: (client: PgClient) => Promise<T>): Promise<T> {
+    return this.using(work, 2 ** 31 - 1);
+  }
+
+  /** Takes no more calls; those under way go on. */
+  close(): void {
+    this.#closed = true;
+  }
+
+  /** Ends the pool, where it is ours. */
+  async end(): Promise<void> {
+    if (this.#own) await this.#pool.end();
+    this.#pool.off("error", ignore);
+  }
+}

@@ -1,0 +1,364 @@
+/**
+ * What `holdfast_commit_1` is given: rows in short, and what they assume. Ids are packed, bodies and blobs stand beside the
+ * plan and are named by their place, from 1. Empty parts are left out.
+ *
+ * - {@link planGroup} translates a whole group on the assumption that nothing refuses any of it, which is nearly always so.
+ *   Where an operation depends on another one of the group in a way that the function does not follow, or an id has no UTF-8,
+ *   there is no plan.
+ * - {@link planChanges} translates changes that were judged under the locks of their threads: it assumes nothing.
+ */
+
+import { type Commit, type EffectRow, isHoldfastError, type Op, type WaitRow } from "holdfast";
+import { type Change, threadDigest } from "../memory/change.ts";
+import { packId, packText, quote } from "./text.ts";
+import { waitFields } from "./wait-columns.ts";
+
+type Cell = string | number | null | readonly (string | null)[];
+type Row = readonly Cell[];
+
+type Part =
+  | "threads"
+  | "namespaces"
+  | "checkpoints"
+  | "writes"
+  | "lists"
+  | "items"
+  | "blobs"
+  | "effects"
+  | "waits"
+  | "ends"
+  | "decisions";
+
+export interface Plan {
+  readonly parts: Partial<Record<Part, readonly Row[]>>;
+  readonly texts: readonly string[];
+  readonly bytes: readonly Uint8Array[];
+}
+
+/** Thrown by the planner for what only a look at the rows can decide. */
+const UNPLANNABLE = Symbol("unplannable");
+
+/** Expected revisions in the function's words: none, or any. */
+const NONE = -1;
+const ANY = null;
+
+type OpOf<K extends Op["kind"]> = Extract<Op, { kind: K }>;
+
+/** The plan of a group; undefined where it must be judged row by row. */
+export function planGroup(group: readonly Commit[]): Plan | undefined {
+  const planner = new Planner();
+  try {
+    for (const commit of group) for (const op of commit) planOp(planner, op);
+    return planner.plan();
+  } catch (error) {
+    if (error === UNPLANNABLE || isHoldfastError(error, "INVALID_ID")) return undefined;
+    throw error;
+  }
+}
+
+/** @throws {HoldfastError} INVALID_ID where an id of the commit has no UTF-8 */
+export function assertIds(commit: Commit): void {
+  for (const op of commit) {
+    packId(op.thread);
+    if (op.kind === "deleteThread") continue;
+    // A planner of its own for each: nothing of another operation stands in the way.
+    planOp(new Planner(), op);
+  }
+}
+
+function planOp(planner: Planner, op: Op): void {
+  if (op.kind === "deleteThread") throw UNPLANNABLE;
+  const thread = planner.thread(op.thread, op.era);
+  switch (op.kind) {
+    case "checkpoint":
+      planner.checkpoint(thread, op, op.heads);
+      return;
+    case "writes":
+      if (op.slot === undefined) planner.newWrites(thread, op);
+      else planner.writes(thread, op.ns, { ...op, slot: op.slot });
+      return;
+    case "items":
+      planner.items(thread, op, op.base);
+      return;
+    case "blob":
+      planner.blob(thread, op.hash, op.data);
+      return;
+    case "effect":
+      planner.effect(op.row, op.expect ?? NONE, op.row.thread === "" ? null : planner.thread(op.row.thread, op.era));
+      return;
+    case "wait":
+      planner.wait(thread, op.row, op.expect ?? NONE);
+      return;
+    case "endWait":
+      planner.endWait(thread, op.id);
+      return;
+    case "decision":
+      planner.decision(thread, op.row);
+      return;
+    default: {
+      const never: never = op;
+      return never;
+    }
+  }
+}
+
+/** The plan of changes without a deletion; `eraOf` as they were judged. */
+export function planChanges(changes: readonly Change[], eraOf: (thread: string) => number): Plan {
+  const planner = new Planner();
+  const thread = (id: string) => planner.thread(id, eraOf(id));
+  for (const change of changes) {
+    switch (change.kind) {
+      case "checkpoint":
+        planner.checkpoint(thread(change.row.thread), change.row, undefined);
+        break;
+      case "writes":
+        planner.writes(thread(change.thread), change.ns, change.row);
+        break;
+      case "items":
+        planner.items(thread(change.thread), change.row, change.base);
+        break;
+      case "blob":
+        planner.blob(thread(change.thread), change.hash, change.data);
+        break;
+      case "effect":
+        planner.effect(change.row, ANY, change.row.thread === "" ? null : thread(change.row.thread));
+        break;
+      case "wait":
+        planner.wait(thread(change.row.thread), change.row, ANY);
+        break;
+      case "decision":
+        planner.decision(thread(change.row.thread), change.row);
+        break;
+      case "delete":
+      case "era":
+        throw new TypeError("a deletion is no part of a plan");
+      default: {
+        const never: never = change;
+        return never;
+      }
+    }
+  }
+  return planner.plan();
+}
+
+interface NamespaceDraft {
+  readonly at: number;
+  readonly thread: number;
+  readonly ns: string;
+  head: string | null;
+  /** What the head may be before the group; null = anything. */
+  heads: readonly (string | null)[] | null;
+}
+
+class Planner {
+  readonly #threads = new Map<string, { readonly at: number; readonly era: number }>();
+  readonly #namespaces = new Map<string, NamespaceDraft>();
+  readonly #checkpoints = new Map<string, Row>();
+  readonly #writes = new Map<string, Row>();
+  readonly #lists: Row[] = [];
+  readonly #items = new Map<string, Row>();
+  readonly #blobs = new Map<string, Row>();
+  readonly #effects = new Map<string, Row>();
+  readonly #waits = new Map<string, Row>();
+  readonly #ends = new Map<string, Row>();
+  readonly #decisions: Row[] = [];
+  readonly #lastDecision = new Map<number, number>();
+  readonly #texts: string[] = [];
+  readonly #bytes: Uint8Array[] = [];
+
+  plan(): Plan {
+    const parts: Partial<Record<Part, readonly Row[]>> = {
+      threads: [...this.#threads].map(([id, { era }]) => [packId(id), era, threadDigest(id)]),
+    };
+    const add = (name: Part, rows: readonly Row[]) => {
+      if (rows.length > 0) parts[name] = rows;
+    };
+    add(
+      "namespaces",
+      [...this.#namespaces.values()].map(({ thread, ns, head, heads }) => [thread, packId(ns), head, heads]),
+    );
+    add("checkpoints", [...this.#checkpoints.values()]);
+    add("writes", [...this.#writes.values()]);
+    add("lists", this.#lists);
+    add("items", [...this.#items.values()]);
+    add("blobs", [...this.#blobs.values()]);
+    add("effects", [...this.#effects.values()]);
+    add("waits", [...this.#waits.values()]);
+    add("ends", [...this.#ends.values()]);
+    add("decisions", this.#decisions);
+    return { parts, texts: this.#texts, bytes: this.#bytes };
+  }
+
+  /** Places are those of Postgres' arrays: from 1. */
+  thread(id: string, era: number): number {
+    const known = this.#threads.get(id);
+    if (known === undefined) {
+      const at = this.#threads.size + 1;
+      this.#threads.set(id, { at, era });
+      return at;
+    }
+    if (known.era !== era) throw UNPLANNABLE;
+    return known.at;
+  }
+
+  #namespace(thread: number, ns: string): NamespaceDraft {
+    const key = keyOf(thread, ns);
+    let found = this.#namespaces.get(key);
+    if (found === undefined) {
+      found = { at: this.#namespaces.size + 1, thread, ns, head: null, heads: null };
+      this.#namespaces.set(key, found);
+    }
+    return found;
+  }
+
+  checkpoint(
+    thread: number,
+    row: {
+      readonly ns: string;
+      readonly id: string;
+      readonly parent: string | undefined;
+      readonly source: string;
+      readonly body: string;
+    },
+    heads: readonly (string | null)[] | undefined,
+  ): void {
+    const namespace = this.#namespace(thread, row.ns);
+    const id = packId(row.id);
+    if (heads !== undefined) {
+      // Of several checkpoints of the group the first meets what is stored, and each later one the one before it.
+      const accepted = [...heads.map((head) => (head === null ? null : packId(head))), id];
+      if (namespace.head === null) namespace.heads = accepted;
+      else if (!accepted.includes(namespace.head)) throw UNPLANNABLE;
+    }
+    namespace.head = id;
+    const parent = row.parent === undefined ? null : packId(row.parent);
+    this.#checkpoints.set(keyOf(namespace.at, id), [
+      namespace.at,
+      id,
+      parent,
+      packId(row.source),
+      this.#text(row.body),
+    ]);
+  }
+
+  /** A task's regular call; a second one of the same group needs a look at the first. */
+  newWrites(thread: number, op: OpOf<"writes">): void {
+    if (this.#writes.has(this.#writesKey(thread, op.ns, { ...op, slot: 0 }))) throw UNPLANNABLE;
+    this.writes(thread, op.ns, { ...op, slot: 0 });
+  }
+
+  writes(
+    thread: number,
+    ns: string,
+    row: {
+      readonly checkpoint: string;
+      readonly task: string;
+      readonly slot: number;
+      readonly path: string;
+      readonly run: string | undefined;
+      readonly body: string;
+    },
+  ): void {
+    this.#writes.set(this.#writesKey(thread, ns, row), [
+      this.#namespace(thread, ns).at,
+      packId(row.checkpoint),
+      packId(row.task),
+      row.slot,
+      packId(row.path),
+      row.run === undefined ? null : packId(row.run),
+      this.#text(row.body),
+    ]);
+  }
+
+  #writesKey(thread: number, ns: string, row: { checkpoint: string; task: string; slot: number }): string {
+    return keyOf(this.#namespace(thread, ns).at, row.slot, row.checkpoint, row.task);
+  }
+
+  items(
+    thread: number,
+    row: { readonly list: string; readonly start: number; readonly count: number; readonly body: string },
+    base: { readonly list: string; readonly length: number } | undefined,
+  ): void {
+    const list = packId(row.list);
+    const key = keyOf(thread, row.start, list);
+    if (this.#items.has(key)) throw UNPLANNABLE;
+    if (base !== undefined) this.#lists.push([thread, list, packId(base.list), base.length]);
+    this.#items.set(key, [thread, list, row.start, row.count, this.#text(row.body)]);
+  }
+
+  blob(thread: number, hash: string, data: string | Uint8Array): void {
+    const key = keyOf(thread, hash);
+    if (this.#blobs.has(key)) return;
+    if (typeof data === "string") this.#blobs.set(key, [thread, packId(hash), this.#text(data), null]);
+    else this.#blobs.set(key, [thread, packId(hash), null, this.#bytes.push(data)]);
+  }
+
+  effect(row: EffectRow, expect: number | null, thread: number | null): void {
+    const known = this.#effects.get(row.key);
+    if (known !== undefined && expect !== ANY) throw UNPLANNABLE;
+    this.#effects.set(row.key, [
+      expect,
+      packId(row.key),
+      thread,
+      packId(row.ns),
+      packId(row.checkpoint),
+      packId(row.task),
+      packId(row.name),
+      packId(row.digest),
+      row.ordinal,
+      row.status,
+      row.rev,
+      row.attempt,
+      packId(row.owner),
+      this.#text(row.body),
+    ]);
+  }
+
+  wait(thread: number, row: WaitRow, expect: number | null): void {
+    const touched = this.#waits.has(row.id) || this.#ends.has(row.id);
+    if (touched && expect !== ANY) throw UNPLANNABLE;
+    this.#waits.set(row.id, [expect, packId(row.id), thread, ...waitFields(row), this.#text(row.body)]);
+  }
+
+  endWait(thread: number, id: string): void {
+    if (this.#waits.has(id) || this.#ends.has(id)) throw UNPLANNABLE;
+    this.#ends.set(id, [thread, packId(id)]);
+  }
+
+  decision(
+    thread: number,
+    row: { readonly seq: number; readonly wait: string; readonly hash: string; readonly body: string },
+  ): void {
+    // The function looks at the first of a thread only.
+    const last = this.#lastDecision.get(thread);
+    if (last !== undefined && row.seq !== last + 1) throw UNPLANNABLE;
+    this.#lastDecision.set(thread, row.seq);
+    this.#decisions.push([thread, row.seq, packId(row.wait), packId(row.hash), this.#text(row.body)]);
+  }
+
+  #text(text: string): number {
+    return this.#texts.push(packText(text));
+  }
+}
+
+/** Of several parts: the lengths keep them apart. */
+function keyOf(...parts: readonly (string | number)[]): string {
+  return `${parts.map((part) => String(part).length).join(" ")}:${parts.join("")}`;
+}
+
+/** The call of the commit function: bodies and blobs are parameters of their own, so that nothing escapes them. */
+export function statement(
+  schema: string,
+  parts: object,
+  { texts, bytes }: Pick<Plan, "texts" | "bytes">,
+): [text: string, values: unknown[]] {
+  const list = (values: readonly unknown[], from: number) => values.map((_, at) => `$${from + at}`).join();
+  return [
+    `select ${quote(schema)}.holdfast_commit_1($1, array[${list(texts, 2)}]::text[], array[${list(bytes, 2 + texts.length)}]::bytea[])`,
+    [
+      JSON.stringify(parts),
+      ...texts,
+      ...bytes.map((data) => Buffer.from(data.buffer, data.byteOffset, data.byteLength)),
+    ],
+  ];
+}

@@ -1,0 +1,178 @@
+/** What a group's operations ask of the store, read at once. */
+
+import type { Commit, DecisionRow, EffectRow, Op, WaitRow, WriteRow } from "holdfast";
+import { threadDigest, type View } from "../memory/change.ts";
+import { EFFECT_COLUMNS, readEffect, type StoredEffect } from "./effect-columns.ts";
+import type { PgClient } from "./driver.ts";
+import { packId, quote, unpackText } from "./text.ts";
+import { readWait, WAIT_COLUMNS } from "./wait-columns.ts";
+
+type OpOf<K extends Op["kind"]> = Extract<Op, { kind: K }>;
+
+const keyOf = (...parts: readonly (string | number)[]) => JSON.stringify(parts);
+
+export class StoredView implements View {
+  readonly #eras = new Map<string, number>();
+  readonly #heads = new Map<string, string>();
+  readonly #writes = new Map<string, WriteRow[]>();
+  readonly #items = new Set<string>();
+  readonly #effects = new Map<string, EffectRow>();
+  readonly #waits = new Map<string, WaitRow>();
+  readonly #decisions = new Map<string, number>();
+
+  /** Inside a transaction that holds the locks of the threads: what it sees stays. Effects and waits are locked by it. */
+  static async read(client: PgClient, schema: string, group: readonly Commit[]): Promise<StoredView> {
+    const view = new StoredView();
+    const ops = group.flat();
+    const reader = new Reader(client, quote(schema));
+    await view.#readThreads(reader, ops);
+    await view.#readHistory(reader, ops);
+    await view.#readEffects(reader, ops);
+    await view.#readWaits(reader, ops);
+    return view;
+  }
+
+  era(thread: string): number {
+    return this.#eras.get(thread) ?? 0;
+  }
+
+  head(thread: string, ns: string): string | undefined {
+    return this.#heads.get(keyOf(thread, ns));
+  }
+
+  taskWrites(thread: string, ns: string, checkpoint: string, task: string): readonly WriteRow[] {
+    return this.#writes.get(keyOf(thread, ns, checkpoint, task)) ?? [];
+  }
+
+  hasItems(thread: string, list: string, start: number): boolean {
+    return this.#items.has(keyOf(thread, list, start));
+  }
+
+  /** Storing one again is nothing, so nobody looks. */
+  hasBlob(): boolean {
+    return false;
+  }
+
+  effect(key: string): EffectRow | undefined {
+    return this.#effects.get(key);
+  }
+
+  wait(id: string): WaitRow | undefined {
+    return this.#waits.get(id);
+  }
+
+  /** Only its number is asked for. */
+  lastDecision(thread: string): DecisionRow | undefined {
+    const seq = this.#decisions.get(thread);
+    return seq === undefined ? undefined : { thread, seq, wait: "", hash: "", body: "" };
+  }
+
+  async #readThreads(reader: Reader, ops: readonly Op[]): Promise<void> {
+    const threads = [...new Set(ops.map((op) => op.thread))];
+    const rows = await reader.rows<[at: string, era: number | null, last: number | null]>(
+      threads.map((thread) => [packId(thread), threadDigest(thread)]),
+      `select e.at, coalesce(t.era, s.era), (select max(d.seq) from @.holdfast_decisions d where d.thread_no = t.no)
+        from given e left join @.holdfast_threads t on t.id = e.v->>0
+        left join @.holdfast_tombstones s on s.digest = e.v->>1`,
+    );
+    for (const [at, era, last] of rows) {
+      const thread = threads[Number(at) - 1] as string;
+      if (era !== null) this.#eras.set(thread, era);
+      if (last !== null) this.#decisions.set(thread, last);
+    }
+  }
+
+  async #readHistory(reader: Reader, ops: readonly Op[]): Promise<void> {
+    const puts = ops.filter((op): op is OpOf<"checkpoint"> => op.kind === "checkpoint");
+    const heads = await reader.rows<[at: string, head: string]>(
+      puts.map(({ thread, ns }) => [packId(thread), packId(ns)]),
+      `select e.at, n.head from given e join @.holdfast_threads t on t.id = e.v->>0
+        join @.holdfast_namespaces n on n.thread_no = t.no and n.ns = e.v->>1 where n.head is not null`,
+    );
+    for (const [at, head] of heads) {
+      const { thread, ns } = puts[Number(at) - 1] as OpOf<"checkpoint">;
+      this.#heads.set(keyOf(thread, ns), unpackText(head));
+    }
+    const calls = unique(
+      ops.filter((op): op is OpOf<"writes"> => op.kind === "writes"),
+      ({ thread, ns, checkpoint, task }) => keyOf(thread, ns, checkpoint, task),
+    );
+    const writes = await reader.rows<[at: string, slot: number, path: string, run: string | null, body: string]>(
+      calls.map(({ thread, ns, checkpoint, task }) => [thread, ns, checkpoint, task].map(packId)),
+      `select e.at, w.slot, w.path, w.run, w.body from given e join @.holdfast_threads t on t.id = e.v->>0
+        join @.holdfast_namespaces n on n.thread_no = t.no and n.ns = e.v->>1
+        join @.holdfast_writes w on w.ns_no = n.no and w.checkpoint = e.v->>2 and w.task = e.v->>3`,
+    );
+    for (const [at, slot, path, run, body] of writes) {
+      const { thread, ns, checkpoint, task } = calls[Number(at) - 1] as OpOf<"writes">;
+      const key = keyOf(thread, ns, checkpoint, task);
+      const rows = this.#writes.get(key) ?? [];
+      const by = run === null ? undefined : unpackText(run);
+      rows.push({ checkpoint, task, slot, path: unpackText(path), run: by, body: unpackText(body) });
+      this.#writes.set(key, rows);
+    }
+    const appended = ops.filter((op): op is OpOf<"items"> => op.kind === "items");
+    const items = await reader.rows<[at: string]>(
+      appended.map(({ thread, list, start }) => [packId(thread), packId(list), start]),
+      `select e.at from given e join @.holdfast_threads t on t.id = e.v->>0
+        join @.holdfast_items i on i.thread_no = t.no and i.list = e.v->>1 and i.start = (e.v->>2)::integer`,
+    );
+    for (const [at] of items) {
+      const { thread, list, start } = appended[Number(at) - 1] as OpOf<"items">;
+      this.#items.add(keyOf(thread, list, start));
+    }
+  }
+
+  async #readEffects(reader: Reader, ops: readonly Op[]): Promise<void> {
+    const changed = ops.filter((op): op is OpOf<"effect"> => op.kind === "effect");
+    const rows = await reader.rows<StoredEffect>(
+      changed.map((op) => [packId(op.row.key)]),
+      `select ${EFFECT_COLUMNS} from given e join @.holdfast_effects f on f.key = e.v->>0
+        left join @.holdfast_threads t on t.no = f.thread_no for update of f`,
+    );
+    for (const stored of rows) {
+      const row = readEffect(stored);
+      this.#effects.set(row.key, row);
+    }
+  }
+
+  async #readWaits(reader: Reader, ops: readonly Op[]): Promise<void> {
+    const ids = ops.flatMap((op) => (op.kind === "wait" ? [op.row.id] : op.kind === "endWait" ? [op.id] : []));
+    type Stored = [id: string, thread: string, fields: readonly (string | number | null)[], body: string];
+    const rows = await reader.rows<Stored>(
+      ids.map((id) => [packId(id)]),
+      `select w.id, t.id, ${WAIT_COLUMNS}, w.body from given e join @.holdfast_waits w on w.id = e.v->>0
+        join @.holdfast_threads t on t.no = w.thread_no for update of w`,
+    );
+    for (const [id, thread, fields, body] of rows) {
+      const row = readWait(id, unpackText(thread), fields, body);
+      this.#waits.set(row.id, row);
+    }
+  }
+}
+
+class Reader {
+  readonly #client: PgClient;
+  readonly #schema: string;
+
+  constructor(client: PgClient, schema: string) {
+    this.#client = client;
+    this.#schema = schema;
+  }
+
+  /** `sql` sees what is given as `given e(v, at)`, and the schema as `@`. */
+  async rows<R extends readonly unknown[]>(given: readonly (readonly unknown[])[], sql: string): Promise<R[]> {
+    if (given.length === 0) return [];
+    const text = `with given (v, at) as (select * from jsonb_array_elements($1) with ordinality) ${sql}`;
+    const { rows } = await this.#client.query<unknown[]>({
+      text: text.replaceAll("@.", () => `${this.#schema}.`),
+      values: [JSON.stringify(given)],
+      rowMode: "array",
+    });
+    return rows as unknown as R[];
+  }
+}
+
+function unique<T>(all: readonly T[], key: (one: T) => string): T[] {
+  return [...new Map(all.map((one) => [key(one), one])).values()];
+}
