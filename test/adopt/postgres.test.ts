@@ -1,14 +1,15 @@
 /** What is particular to databases of the official PostgresSaver. */
 
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { Annotation, START, StateGraph } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { adopt } from "holdfast";
-import { openSource } from "holdfast/checkpointers";
+import { openCheckpointer, openSource } from "holdfast/checkpointers";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { scratchDirectory } from "../backends/scratch.ts";
 import { holdfast } from "../cli/terminal.ts";
-import { at, branch, plain } from "./graphs.ts";
+import { at, branch, fill, plain } from "./graphs.ts";
 import { adopted, listed, officialPostgres, target } from "./official.ts";
 
 const valued = (checkpointer: BaseCheckpointSaver, value: () => unknown) =>
@@ -95,4 +96,15 @@ test("holdfast adopt takes the schema as an option, and prints neither user nor 
     totals: { threads: 1 },
   });
   expect(stdout).not.toContain("@127.0.0.1");
+});
+
+test("threads of every kind are taken over into a Postgres database of ours", async () => {
+  const official = await officialPostgres();
+  await fill(official.saver);
+  const checkpointer = await openCheckpointer(inject("postgresUrl"), { schema: `adopted ${randomUUID()}` });
+  onTestFinished(() => checkpointer.close());
+  const report = await adopted(official, checkpointer);
+  expect(report.threads.filter(({ status }) => status !== "adopted")).toEqual([]);
+  expect(report.totals.waits).toBe(4);
+  expect((await adopted(official, checkpointer)).threads.every(({ status }) => status === "equal")).toBe(true);
 });
