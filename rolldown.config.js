@@ -6,6 +6,7 @@
 import { readdirSync } from "node:fs";
 
 const programs = [
+  ...filesIn("dist/test/adopt/programs"),
   ...filesIn("dist/test/crash/programs"),
   ...filesIn("dist/test/testing/programs"),
   "dist/test/loss/program.js",
@@ -24,7 +25,7 @@ export default {
   input: Object.fromEntries(programs.map((path) => [path.replace(/^dist\/|\.js$/g, ""), path])),
   platform: "node",
   // Compiled code, and what the programs never call.
-  external: ["better-sqlite3", "vitest"],
+  external: ["better-sqlite3", "ioredis", "pg", "vitest"],
   output: {
     dir: "dist/bundled",
     format: "esm",

@@ -1,11 +1,15 @@
 /** `holdfast/checkpointers`: a checkpointer by URL, for programs that take theirs from configuration. */
 
 import { type Checkpointer, type CheckpointerOptions, HoldfastError } from "holdfast";
+import { type Backup, type BackupOptions, copyDatabase, refuseServer } from "./backup.ts";
 import type { JsonlOptions } from "./jsonl/index.ts";
 import { nearest } from "./nearest.ts";
 import type { PostgresOptions } from "./postgres/index.ts";
 import type { RedisOptions } from "./redis/index.ts";
 import type { SqliteOptions } from "./sqlite/index.ts";
+
+export type { Backup, BackupOptions, BackupProgress } from "./backup.ts";
+export { openSource, type SourceOptions } from "./langgraph/open-source.ts";
 
 /** Options of the scheme's own factory; those of another scheme are refused where they are no options of it. */
 export type OpenOptions = CheckpointerOptions & JsonlOptions & PostgresOptions & RedisOptions & SqliteOptions;
@@ -52,6 +56,25 @@ export async function openCheckpointer(url: string, options: OpenOptions = {}): 
       return never;
     }
   }
+}
+
+/**
+ * Copies a database while it is in use: everything that was acknowledged before the call is in the copy. The copy is checked
+ * before this resolves; a call that fails leaves none. Writers go on.
+ *
+ * @param url `"sqlite:file.db"` or `"jsonl:directory"`
+ * @param to path of the copy, a file or a directory like the original; must not be there yet
+ * @throws {HoldfastError} INVALID_ARGUMENT (also: the target is there already) · NOT_SUPPORTED (memory, servers) ·
+ *   CANNOT_OPEN · FOREIGN_DATABASE · CORRUPT_DATA (the copy does not pass its check) · STORAGE_FAILED
+ */
+export async function backup(url: string, to: string, options: BackupOptions = {}): Promise<Backup> {
+  refuseServer(url);
+  const { scheme, path } = parse(url);
+  // Refused above, in words of its own.
+  if (scheme === "postgres" || scheme === "redis" || scheme === "rediss") {
+    throw invalid(url, "A server is copied with its own tools.");
+  }
+  return copyDatabase(scheme, path, to, options);
 }
 
 function parse(url: string): { readonly scheme: Scheme; readonly path: string } {

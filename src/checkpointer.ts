@@ -81,6 +81,10 @@ const OUTSIDE_MAX = 1024;
 /** Keeps LangGraph's checkpoints in a {@link Backend}. One per store and process is enough. */
 export class Checkpointer extends BaseCheckpointSaver {
   readonly backend: Backend;
+  /** As they were given. */
+  readonly options: CheckpointerOptions;
+  /** Whether the values of checkpoints are in {@link backend}; false where another saver keeps them, see `durable`. */
+  readonly keepsValues: boolean = true;
   readonly effectLedger: EffectLedger;
   readonly journal: Journal | undefined;
   readonly waitLedger: WaitLedger;
@@ -97,6 +101,7 @@ export class Checkpointer extends BaseCheckpointSaver {
     super();
     warnUntestedLangGraph();
     this.backend = backend;
+    this.options = options;
     const serde = new Serde({
       ...(options.types === undefined ? {} : { types: options.types }),
       ...(options.maxValueChars === undefined ? {} : { maxValueChars: options.maxValueChars }),

@@ -108,7 +108,7 @@ export async function barrier(site: Site): Promise<void> {
   for (const [ns, checkpoint] of place.checkpoints) {
     await run.holderOf(ns, thread).whenKnown(ns, checkpoint, place.signal);
   }
-  await saver.effectLedger.flush();
+  await saver.barrier();
   assertMayStart(site);
 }
 

@@ -55,6 +55,10 @@ export type {
   WriteRow,
 } from "./model.ts";
 export { Checkpointer, type CheckpointerOptions, isCheckpointer } from "./checkpointer.ts";
+export { type DurableOptions, durable } from "./durable.ts";
+export { type AdoptOptions, adopt } from "./adopt/adopt.ts";
+export type { AdoptedThread, AdoptProgress, AdoptReport, AdoptStatus } from "./adopt/report.ts";
+export type { AdoptSource, SourceCheckpoint, SourcePlace } from "./adopt/source.ts";
 export {
   type Effect,
   type EffectContext,

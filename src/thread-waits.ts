@@ -278,7 +278,8 @@ export function threadWaiting(thread: string, waits: readonly WaitRow[]): Holdfa
 }
 
 /** Whether `ns` is the namespace or one inside it. */
-const within = (ns: string, outer: string): boolean => outer === "" || ns === outer || ns.startsWith(`${outer}|`);
+export const within = (ns: string, outer: string): boolean =>
+  outer === "" || ns === outer || ns.startsWith(`${outer}|`);
 
 /** Opened by a call of ours, which keeps what was shown. */
 const ownsContent = ({ kind }: WaitRow): boolean => kind !== "interrupt" && kind !== "settle";

@@ -54,7 +54,7 @@ export interface TimeTravel {
 
 /**
  * @param app a graph compiled with a Holdfast checkpointer
- * @throws FOREIGN_CHECKPOINTER
+ * @throws FOREIGN_CHECKPOINTER, NOT_SUPPORTED (a graph on `durable(…)`)
  */
 export function timeTravel(app: ForkableGraph): TimeTravel {
   const saver = checkpointerOf(app);
@@ -84,7 +84,15 @@ export function timeTravel(app: ForkableGraph): TimeTravel {
 }
 
 function checkpointerOf(app: ForkableGraph): Checkpointer {
-  if (isCheckpointer(app?.checkpointer)) return app.checkpointer;
+  const saver = app?.checkpointer;
+  if (isCheckpointer(saver) && saver.keepsValues) return saver;
+  if (isCheckpointer(saver)) {
+    throw new HoldfastError(
+      "NOT_SUPPORTED",
+      "timeTravel() needs the checkpoints themselves, and this graph keeps them in another saver, see durable(). Take them over " +
+        "with holdfast adopt, or use app.getStateHistory and app.updateState.",
+    );
+  }
   throw new HoldfastError(
     "FOREIGN_CHECKPOINTER",
     "timeTravel() needs a graph compiled with a Holdfast checkpointer: graph.compile({ checkpointer: await sqlite(file) }).",

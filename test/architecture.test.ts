@@ -4,6 +4,7 @@ import { basename } from "node:path";
 import ts from "typescript";
 import { describe, expect, test } from "vitest";
 import {
+  type Import,
   type Layer,
   layers,
   lineCount,
@@ -21,6 +22,11 @@ const all = [...shipped, ...examples, ...sourceFiles("test", "bench")];
 const layerOf = (path: string) => path.slice(0, path.indexOf("/")) as Layer;
 const inLayer = (layer: Layer) => all.filter((file) => layerOf(file.path) === layer);
 
+/** The command line opens databases by URL: what it needs of the checkpointers it imports when it needs it, by their public name. */
+const LOADS_CHECKPOINTERS = "src/cli/backends.ts";
+const isAllowed = (path: string, { specifier, kind }: Import) =>
+  path === LOADS_CHECKPOINTERS && kind === "lazy" && specifier === "holdfast/checkpointers";
+
 /** Files that may be longer than the rest, each with its reason. */
 const LONG_FILES: Readonly<Record<string, string>> = {};
 const LIBRARY_LINES_MAX = 400;
@@ -32,6 +38,7 @@ describe("layers", () => {
     const wrong = layers.flatMap((layer, rank) =>
       inLayer(layer).flatMap(({ path, imports }) =>
         imports
+          .filter((entry) => !isAllowed(path, entry))
           .filter(
             ({ target }) => target !== undefined && !(layers.slice(0, rank + 1) as string[]).includes(layerOf(target)),
           )
@@ -67,6 +74,7 @@ describe("layers", () => {
   test("src imports itself by relative paths only, and never its own index", () => {
     const wrong = inLayer("src").flatMap(({ path, imports }) =>
       imports
+        .filter((entry) => !isAllowed(path, entry))
         .filter(
           ({ specifier, target }) => target !== undefined && (!specifier.startsWith(".") || target === "src/index.ts"),
         )
@@ -90,6 +98,8 @@ describe("layers", () => {
 describe("packages", () => {
   /** Optional peers, and the one file that loads each. */
   const LAZY: Readonly<Record<string, string>> = {
+    "@langchain/langgraph-checkpoint-postgres": "checkpointers/langgraph/official-savers.ts",
+    "@langchain/langgraph-checkpoint-sqlite": "checkpointers/langgraph/official-savers.ts",
     "better-sqlite3": "checkpointers/sqlite-driver.ts",
     ioredis: "checkpointers/redis/driver.ts",
     pg: "checkpointers/postgres/driver.ts",

@@ -15,6 +15,7 @@ import { errorCodes } from "holdfast";
 import ts from "typescript";
 import { describe, expect, test } from "vitest";
 import { help } from "../examples/demo/options.ts";
+import { holdfast } from "./cli/terminal.ts";
 import { manifest, root } from "./repository/source-tree.ts";
 
 const read = (path: string) => readFileSync(join(root, path), "utf8");
@@ -113,8 +114,20 @@ test("commands are scripts of package.json, and options of the demo are options 
   expect(wrong).toEqual([]);
 });
 
+test("commands of holdfast that a document names are commands it has, with options it has", async () => {
+  const named = [...blocks.values()].flatMap((all) =>
+    all.filter(({ info }) => info === "sh").flatMap(({ text }) => [...text.matchAll(/^npx holdfast (\S+)(.*)$/gm)]),
+  );
+  expect(named.length).toBeGreaterThan(0);
+  for (const [line, command = "", rest = ""] of named) {
+    const { code, stdout } = await holdfast([command, "--help"]);
+    expect({ line, code }).toEqual({ line, code: 0 });
+    for (const [option] of rest.matchAll(/--[a-z-]+/g)) expect(stdout).toContain(` ${option}`);
+  }
+});
+
 function isKnownCommand(command: string): boolean {
-  if (command === "") return true;
+  if (command === "" || command.startsWith("npx holdfast ")) return true;
   const [program, verb = "", name = "", ...rest] = command.split(/\s+/);
   if (program !== "npm") return /^(?:[A-Z_]+=\S+ )*node --import holdfast\/testing\/kill \S+$/.test(command);
   if (verb === "run") {

@@ -158,12 +158,19 @@ describe("the tarball", () => {
         !/^docs\/[a-z-]+\.md$/.test(path) &&
         path !== "dist/src/approvals/inbox.html",
     );
-    expect(others.sort()).toEqual(["CHANGELOG.md", "DESIGN.md", "LICENSE", "README.md", "package.json"]);
+    const named = ["CHANGELOG.md", "DESIGN.md", "LICENSE", "README.md", "bin/holdfast.js", "package.json"];
+    expect(others.sort()).toEqual(named);
+  });
+
+  test("holds the program holdfast, which runs where it is installed", async () => {
+    const program = join(installed, manifest.bin["holdfast"] as string);
+    const { stdout } = await execute(process.execPath, [program, "--version"], { cwd: project });
+    expect(stdout).toBe(`${manifest.version}\n`);
   });
 
   test("holds what the sources give, and no leftover of an older build", () => {
     const built = packed
-      .filter((path) => path.endsWith(".js"))
+      .filter((path) => path.startsWith("dist/") && path.endsWith(".js"))
       .map((path) => path.replace(/^dist\/(.+)\.js$/, "$1.ts"));
     const sources = ["src", "checkpointers", "graphs"].flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })

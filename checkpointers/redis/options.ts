@@ -16,7 +16,7 @@ export interface RedisOptions {
    * data in another way). Default: what its settings say, and `"none"` where they cannot be read.
    */
   readonly durability?: BackendDurability | undefined;
-  /** How long an owner counts as alive after its last sign of life, in milliseconds. Default 30,000. */
+  /** How long an owner counts as alive after its last sign of life, in milliseconds. Default 10,000. */
   readonly leaseMs?: number | undefined;
   /** How long a call goes on trying to reach the server before it fails with STORAGE_FAILED. Default 30,000. */
   readonly retryMs?: number | undefined;
@@ -67,7 +67,7 @@ export function checkNames(options: object, more: readonly string[] = []): void 
 export function checkOptions(options: RedisOptions): CheckedOptions {
   checkNames(options);
   const { prefix = "holdfast", ttl, durability, allowEviction = false } = options;
-  const { leaseMs = 30_000, retryMs = 30_000, answerTimeoutMs = 10_000 } = options;
+  const { leaseMs = 10_000, retryMs = 30_000, answerTimeoutMs = 10_000 } = options;
   // A brace would end the hash tag: parts of the store would lie in different slots of a cluster.
   if (typeof prefix !== "string" || !/^[A-Za-z0-9_.:-]{1,100}$/.test(prefix))
     throw invalid(

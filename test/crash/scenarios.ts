@@ -4,7 +4,8 @@ import { type CrashEnd, type CrashMatrixOptions, type CrashReport, crashMatrix }
 import { expect, inject } from "vitest";
 import { sharedRedis } from "../servers/redis.ts";
 
-export type BackendName = "sqlite" | "jsonl" | "postgres" | "redis";
+/** `official`: LangGraph's own SqliteSaver, with effects and waits in a ledger of ours. */
+export type BackendName = "sqlite" | "jsonl" | "postgres" | "redis" | "official";
 
 export interface Scenario {
   readonly name: string;

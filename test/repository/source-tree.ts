@@ -33,6 +33,7 @@ interface Manifest {
   readonly version: string;
   readonly scripts: Readonly<Record<string, string>>;
   readonly files: readonly string[];
+  readonly bin: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
   readonly dependencies: Readonly<Record<string, string>>;
   readonly peerDependencies: Readonly<Record<string, string>>;

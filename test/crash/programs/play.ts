@@ -1,13 +1,22 @@
 /**
  * What every crash program does: open the checkpointer in the state directory, go on where the thread stands, and report
- * the result. `program.js <sqlite|jsonl|postgres|redis> [durability]`.
+ * the result. `program.js <sqlite|jsonl|postgres|redis|official> [durability]`; `official` is LangGraph's SqliteSaver with a ledger of
+ * ours.
  */
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { Command } from "@langchain/langgraph";
-import { type Checkpointer, type CheckpointerOptions, isHoldfastError, type RunnableGraph, run } from "holdfast";
+import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
+import {
+  type Checkpointer,
+  type CheckpointerOptions,
+  durable,
+  isHoldfastError,
+  type RunnableGraph,
+  run,
+} from "holdfast";
 import { counted, faultPoint, reportResult, START_AGAIN, stateDirectory } from "holdfast/testing";
 import { receipt } from "./world.ts";
 
@@ -49,7 +58,26 @@ export async function open(options: CheckpointerOptions = {}): Promise<Checkpoin
     });
   }
   const { sqlite } = await import("holdfast/checkpointers/sqlite");
-  return sqlite(join(stateDirectory(), "state.db"), { journal, ...options });
+  const own = await sqlite(join(stateDirectory(), "state.db"), { journal, ...options });
+  return backendName === "official" ? durable(officialSaver(), { ledger: own }) : own;
+}
+
+/** Its calls are places to be killed at, like our own commits. */
+function officialSaver(): SqliteSaver {
+  const saver = SqliteSaver.fromConnString(join(stateDirectory(), "official.db"));
+  const [put, putWrites] = [saver.put.bind(saver), saver.putWrites.bind(saver)];
+  saver.put = async (...args) => {
+    faultPoint("official-put");
+    const config = await put(...args);
+    faultPoint("official-put-done");
+    return config;
+  };
+  saver.putWrites = async (...args) => {
+    faultPoint("official-writes");
+    await putWrites(...args);
+    faultPoint("official-writes-done");
+  };
+  return saver;
 }
 
 /** On a server that many lives share: a name of this one's own. */

@@ -1,0 +1,66 @@
+/**
+ * The command line, as a function: what it prints goes to the terminal it is given, and its exit code is what it returns.
+ *
+ * Exit codes: 0 done; 1 failed, or done with differences; 2 the command line is wrong, or asks for what a backend does not do.
+ */
+
+import { readFileSync } from "node:fs";
+import { Command, CommanderError } from "commander";
+import { isHoldfastError } from "../errors.ts";
+import { type AdoptFlags, adoptCommand } from "./adopt-command.ts";
+import { type BackupFlags, backupCommand } from "./backup-command.ts";
+import { type ExitCode, Printer, type Terminal } from "./output.ts";
+
+/** @param args what follows the program's name */
+export async function main(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  const printer = new Printer(terminal, args.includes("--json"));
+  let code: ExitCode = 0;
+  const program = commands(terminal, printer, (ended) => {
+    code = ended;
+  });
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return code;
+  } catch (error) {
+    // Commander has printed what is wrong, or the help that was asked for.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    printer.error(error);
+    return isHoldfastError(error, "INVALID_ARGUMENT") || isHoldfastError(error, "NOT_SUPPORTED") ? 2 : 1;
+  }
+}
+
+function commands(terminal: Terminal, printer: Printer, ended: (code: ExitCode) => void): Command {
+  const program = new Command("holdfast")
+    .description("Durable execution for LangGraph.js: work with its databases.")
+    .version(version())
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void terminal.stdout.write(text),
+      writeErr: (text) => void terminal.stderr.write(text),
+    })
+    .showHelpAfterError("(holdfast --help shows what is possible)");
+  program
+    .command("adopt")
+    .description(
+      "take over the database of LangGraph's own SQLite or Postgres saver; run it again after an interruption",
+    )
+    .argument("<source>", "langgraph-sqlite:FILE or langgraph-postgres:URL")
+    .requiredOption("--into <url>", "where to, for example sqlite:holdfast.db")
+    .option("--schema <name>", "schema of the source's tables, for Postgres (default: public)")
+    .option("--json", "print the report as JSON")
+    .action(async (source: string, flags: AdoptFlags) => ended(await adoptCommand(source, flags, printer)));
+  program
+    .command("backup")
+    .description("copy a database while it is in use")
+    .requiredOption("--url <url>", "the database, for example sqlite:holdfast.db")
+    .requiredOption("--to <path>", "the copy; must not be there yet")
+    .option("--json", "print the result as JSON")
+    .action(async (flags: BackupFlags) => ended(await backupCommand(flags, printer)));
+  return program;
+}
+
+/** Of this package; the compiled files stand one folder deeper than the sources. */
+function version(): string {
+  const up = import.meta.url.endsWith(".ts") ? "../../package.json" : "../../../package.json";
+  return (JSON.parse(readFileSync(new URL(up, import.meta.url), "utf8")) as { version: string }).version;
+}
