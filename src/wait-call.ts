@@ -36,6 +36,8 @@ export interface WaitSpec {
   /** When something happens by itself, in milliseconds since 1970, given the time of the first call. */
   readonly due?: ((now: number) => number) | undefined;
   readonly onDeadline?: OnDeadline | undefined;
+  /** So many rejections of the same content in the thread are enough: the last one is taken, and nobody asked. */
+  readonly rejections?: number | undefined;
 }
 
 /** A decision that a call has taken, and the wait it belongs to. */
@@ -186,7 +188,7 @@ class WaitCall {
     let row = recorded.get(this.#id);
     if (row === undefined) {
       await this.#replaceUnclaimed([...recorded.values()]);
-      return this.#open();
+      return (await this.#rejectedBefore()) ?? this.#open();
     }
     for (;;) {
       if (row.status === "open") row = await this.#decidedByTime(row);
@@ -222,6 +224,19 @@ class WaitCall {
       if (row.status !== "open") continue;
       await this.#ledger.record(row, { type: "supersede", by: "graph", comment: "The question has changed." });
     }
+  }
+
+  /** The thread's last rejection of the same content, where there have been enough. A reason that was given is taken along. */
+  async #rejectedBefore(): Promise<Taken | undefined> {
+    const { kind, name, rejections } = this.#spec;
+    if (rejections === undefined) return undefined;
+    const rows = await this.#ledger.rows({ thread: this.#site.thread.thread, kind: [kind], name });
+    const rejected: Taken[] = [];
+    for (const row of rows.filter(({ digest, decision }) => digest === this.#digest && decision !== undefined)) {
+      const { record } = await this.#ledger.read(row);
+      if (record.decision?.type === "reject") rejected.push({ wait: record, decision: record.decision });
+    }
+    return rejected.length < rejections ? undefined : rejected.at(-1);
   }
 
   async #open(): Promise<Opened> {

@@ -35,6 +35,11 @@ export interface AskOptions<T> {
   readonly deadline?: Duration | Date;
   /** Default `reject`. `hold`: stays open and counts as overdue. */
   readonly onDeadline?: OnDeadline;
+  /**
+   * When the same question with the same content has been rejected so many times in this thread, the last rejection is
+   * returned at once and nobody is asked again: for a model that repeats a call that was rejected. Default: no limit.
+   */
+  readonly rejections?: number;
 }
 
 /** What a person said, or what the deadline did. */
@@ -88,6 +93,7 @@ export async function ask<T = unknown>(question: string, options: AskOptions<T> 
     assignee,
     due: deadline === undefined ? undefined : (now) => momentMs("deadline", deadline, now),
     onDeadline,
+    rejections: options.rejections,
   });
   const { decision, wait } = taken;
   const type = decision.type as DecisionType;
@@ -179,7 +185,7 @@ function jsonSchemaOf(schema: Schema<unknown>): unknown {
   }
 }
 
-const ASK_OPTIONS = ["details", "answer", "allow", "name", "assignee", "deadline", "onDeadline"];
+const ASK_OPTIONS = ["details", "answer", "allow", "name", "assignee", "deadline", "onDeadline", "rejections"];
 
 function checkAsk(question: unknown, options: AskOptions<unknown>): void {
   if (typeof question !== "string" || question === "") {
@@ -191,7 +197,9 @@ function checkAsk(question: unknown, options: AskOptions<unknown>): void {
     if (!ASK_OPTIONS.includes(option))
       throw invalid(`ask(): unknown option ${JSON.stringify(option)}. Known: ${ASK_OPTIONS.join(", ")}.`);
   }
-  const { allow, name, answer, onDeadline, deadline } = options;
+  const { allow, name, answer, onDeadline, deadline, rejections } = options;
+  if (rejections !== undefined && !(Number.isInteger(rejections) && rejections >= 1))
+    throw invalid(`ask(): rejections is ${JSON.stringify(rejections)}; it must be a whole number from 1.`);
   if (name !== undefined) checkName("ask", name);
   if (allow !== undefined && (allow.length === 0 || !allow.every((type) => DECISION_TYPES.includes(type))))
     throw invalid(`ask(): allow is ${JSON.stringify(allow)}; use some of ${DECISION_TYPES.join(", ")}.`);

@@ -149,4 +149,41 @@ describe.each(storeNames)("%s", (name) => {
     expect(resultsOf(messages).map((text) => text.split(",")[0])).toEqual(["paid 1", "refused: no", "paid 30 instead"]);
     expect(parts.paid.toSorted((a, b) => a - b)).toEqual([1, 30]);
   });
+
+  test("a model that repeats a call that was rejected is refused with the reason, and nobody is asked again", async () => {
+    const store = await newStore(name);
+    const asking = async (saver: Checkpointer, turn: { current: number }) => {
+      const parts = bank(async (cents) => {
+        const { approved, comment } = await ask("Pay?", { details: cents, rejections: 2 });
+        return approved ? undefined : `refused: ${comment}`;
+      });
+      const again = (id: string) => [payment(id, 100)];
+      const agent = createAgent({
+        model: model([again("a"), again("b"), again("c"), again("d"), [payment("e", 7)], []], turn),
+        tools: [parts.pay],
+        checkpointer: saver,
+      }) as unknown as Agent;
+      return { parts, agent };
+    };
+    const turn = { current: 0 };
+    const first = await store.open();
+    const { agent } = await asking(first, turn);
+    await agent.invoke(go, at("t"));
+    for (const comment of ["too much", "still too much"]) {
+      const [open] = await openWaits(first);
+      await first.answer(open?.id as string, { type: "reject", comment }, eve);
+      await agent.invoke(null, at("t"));
+    }
+    // What is asked now is the other payment: the two calls in between were refused by what was decided.
+    expect((await openWaits(first)).map(({ details }) => details)).toEqual([7]);
+    await first.close();
+    const second = await store.open();
+    const later = await asking(second, turn);
+    const [open] = await openWaits(second);
+    await second.answer(open?.id as string, { type: "approve" }, eve);
+    const { messages } = await later.agent.invoke(null, at("t"));
+    const refused = ["too much", ...new Array<string>(3).fill("still too much")].map((reason) => `refused: ${reason}`);
+    expect(resultsOf(messages)).toEqual([...refused, "paid 7, 1"]);
+    expect(later.parts.paid).toEqual([7]);
+  });
 });
