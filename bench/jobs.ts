@@ -5,7 +5,9 @@ import { type EffectJob, measureEffect, measureResume, type ResumeJob } from "./
 import { type GrowthJob, measureGrowth } from "./measure/growth.ts";
 import { measureRead, type ReadJob, type SeedJob, seed } from "./measure/read.ts";
 import { measureSerialization, type SerializationJob } from "./measure/serialization.ts";
+import { type FanOutJob, measureFanOut } from "./measure/fan-out.ts";
 import { measureSuperstep, type SuperstepJob } from "./measure/superstep.ts";
+import { measureThreads, type ThreadsJob } from "./measure/threads.ts";
 import { measureWaits, type WaitsJob } from "./measure/waits.ts";
 
 export type Job =
@@ -17,7 +19,9 @@ export type Job =
   | EffectJob
   | ResumeJob
   | SerializationJob
-  | WaitsJob;
+  | WaitsJob
+  | ThreadsJob
+  | FanOutJob;
 
 /** Named numbers; their meaning stands at the measuring function. */
 export function runJob(job: Job, dir: string): Promise<Record<string, number>> {
@@ -40,6 +44,10 @@ export function runJob(job: Job, dir: string): Promise<Record<string, number>> {
       return measureSerialization(job);
     case "waits":
       return measureWaits(job, dir);
+    case "threads":
+      return measureThreads(job, dir);
+    case "fan-out":
+      return measureFanOut(job, dir);
     default: {
       const never: never = job;
       return never;

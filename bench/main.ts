@@ -18,7 +18,9 @@ import { type BenchName, type Options, readOptions, USAGE } from "./options.ts";
 import { deltaRead, read } from "./read.ts";
 import type { Bench } from "./rounds.ts";
 import { serialization } from "./serialization.ts";
+import { servers } from "./servers.ts";
 import { superstepInAsync, superstepInSync } from "./superstep.ts";
+import { threads } from "./threads.ts";
 import { waits } from "./waits.ts";
 
 const TMPFS = 0x0102_1994;
@@ -33,6 +35,8 @@ const benches: Readonly<Record<BenchName, readonly ((bench: Bench) => Promise<Li
   resume: [resume],
   serde: [serialization],
   waits: [waits],
+  threads: [threads],
+  servers: [servers],
 };
 
 process.exitCode = await main(process.argv.slice(2));
@@ -97,7 +101,10 @@ async function environment(options: Options, dir: string): Promise<object> {
     "@langchain/langgraph",
     "@langchain/langgraph-checkpoint",
     "@langchain/langgraph-checkpoint-sqlite",
+    "@langchain/langgraph-checkpoint-postgres",
     "better-sqlite3",
+    "pg",
+    "ioredis",
   ];
   return {
     bench: "environment",

@@ -2,7 +2,19 @@
 
 import { parseArgs } from "node:util";
 
-export const NAMES = ["superstep", "counts", "growth", "delta", "read", "effect", "resume", "serde", "waits"] as const;
+export const NAMES = [
+  "superstep",
+  "counts",
+  "growth",
+  "delta",
+  "read",
+  "effect",
+  "resume",
+  "serde",
+  "waits",
+  "threads",
+  "servers",
+] as const;
 export type BenchName = (typeof NAMES)[number];
 
 export const USAGE = `npm run bench [-- names… options]

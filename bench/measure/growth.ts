@@ -52,6 +52,7 @@ async function oneRun(job: GrowthJob, dir: string, name: string): Promise<Record
   starts[job.steps] = performance.now();
   encoded[job.steps] = bytes;
   channels.commitAfter.unsubscribe(count);
+  const inTables = await open.stored?.();
   await open.close();
   const durations = Array.from({ length: job.steps }, (_, i) => (starts[i + 1] as number) - (starts[i] as number));
   const first = durations.slice(0, WINDOW);
@@ -65,7 +66,7 @@ async function oneRun(job: GrowthJob, dir: string, name: string): Promise<Record
     lastMedian: median(last),
     bytesFirst: between(encoded, middle - middle / 2, middle + middle / 2),
     bytesLast: between(encoded, job.steps - middle, job.steps),
-    stored: open.file === undefined ? 0 : storedBytes(open.file),
+    stored: open.file === undefined ? (inTables ?? 0) : storedBytes(open.file),
   };
 }
 
