@@ -21,6 +21,7 @@ const SUBPATHS: Readonly<Record<string, string>> = {
   "holdfast/checkpointers/memory": "memory",
   "holdfast/checkpointers/jsonl": "jsonl",
   "holdfast/checkpointers/sqlite": "sqlite",
+  "holdfast/checkpointers/postgres": "postgres",
   "holdfast/checkpointers/redis": "redis",
   "holdfast/approvals": "createApprovals",
   "holdfast/testing": "crashMatrix",
@@ -55,6 +56,7 @@ import { type Approvals, type Authenticate, createApprovals, type SweepResult } 
 import { openCheckpointer } from "holdfast/checkpointers";
 import { jsonl, jsonlBackend } from "holdfast/checkpointers/jsonl";
 import { memory, memoryBackend } from "holdfast/checkpointers/memory";
+import { postgres, postgresBackend } from "holdfast/checkpointers/postgres";
 import { redis, redisBackend } from "holdfast/checkpointers/redis";
 import { sqlite, sqliteBackend } from "holdfast/checkpointers/sqlite";
 import * as graphs from "holdfast/graphs";
@@ -77,6 +79,7 @@ const savers: readonly Checkpointer[] = [
   memory(),
   await jsonl("directory"),
   await sqlite("holdfast.db", { synchronous: "FULL", journal: "actions.jsonl" }),
+  await postgres("postgres://app@127.0.0.1/orders", { schema: "holdfast" }),
   await redis("redis://127.0.0.1:6379", { ttl: "30 days", effectsOnVolatile: true }),
   await openCheckpointer("memory:"),
 ];
@@ -93,7 +96,7 @@ const swept: SweepResult = await approvals.resumeDue();
 // @ts-expect-error the input has a type
 await charge({ cents: "1" });
 const outcome: { value: { id: string }; cached: boolean; idempotencyKey: string } = await charge.outcome({ cents: 1 });
-export { approvals, backend, crashMatrix, describeBackend, faultSweep, graphs, isHoldfastError, jsonlBackend, outcome, records, redisBackend, result, sqliteBackend, swept };
+export { approvals, backend, crashMatrix, describeBackend, faultSweep, graphs, isHoldfastError, jsonlBackend, outcome, postgresBackend, records, redisBackend, result, sqliteBackend, swept };
 `;
 
 const REQUIRED = Object.keys(SUBPATHS)

@@ -35,7 +35,7 @@ const mutants: readonly Mutant[] = [
     name: "the barrier is gone",
     mutations: [
       change("src/effect-site.ts", "await run.holderOf(ns, thread).whenKnown(ns, checkpoint, place.signal);", ""),
-      change("src/effect-site.ts", "await saver.effectLedger.flush();", ""),
+      change("src/effect-site.ts", "await saver.barrier();", ""),
     ],
     caughtBy: effects.bodyAfterBarrier,
   },
