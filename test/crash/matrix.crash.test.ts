@@ -17,6 +17,19 @@ describe("killed at two points on SQLite, every scenario ends as if it had not b
   }
 });
 
+test("killed on the official SqliteSaver with a ledger, a graph ends as if it had not been killed", {
+  timeout,
+}, async () => {
+  const [plain] = scenarios;
+  if (plain === undefined) throw new Error("no scenario");
+  const points = (all: readonly string[]) => [
+    ...all.filter((point) => point.includes("official-put-done:")).slice(3, 4),
+    ...all.filter((point) => /effect:.*:after$/.test(point)).slice(-1),
+  ];
+  const report = await killScenario(plain, "official", { points, print: () => {} });
+  expect(report).toMatchObject({ kills: 2, repeated: 0, lost: 0, violations: [], missed: [], failedStarts: 0 });
+});
+
 test("the same nodes without effect() are found to act twice, by the same matrix", { timeout }, async () => {
   const [plain] = scenarios;
   if (plain === undefined) throw new Error("no scenario");
