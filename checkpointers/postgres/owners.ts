@@ -14,6 +14,9 @@ import { quote } from "./text.ts";
 /** Rows of owners that have been dead for so long are removed. */
 const FORGET_AFTER = "7 days";
 
+/** In place of the last group's number, in a row that was made again: nobody knows what was committed before. */
+const FORGOTTEN = -1;
+
 export class Owner {
   readonly id: string = randomUUID();
   readonly #connections: Connections;
@@ -45,7 +48,7 @@ export class Owner {
 
   /** Makes the row anew where it is gone. */
   register(): Promise<unknown> {
-    return this.#insert(0);
+    return this.#insert(FORGOTTEN);
   }
 
   /** For a plan: who commits, which group it is, and for how many seconds the lease is renewed. */
@@ -64,7 +67,7 @@ export class Owner {
 
   /** One at a time; one that fails is made up for by the next. */
   #beat(): void {
-    this.#beating ??= this.#insert(0)
+    this.#beating ??= this.#insert(FORGOTTEN)
       .catch(() => {})
       .finally(() => {
         this.#beating = undefined;
@@ -83,7 +86,7 @@ export class Owner {
       [this.id, group],
     );
     const last = rows[0]?.last;
-    return last === undefined ? undefined : Number(last) >= group;
+    return last === undefined || Number(last) === FORGOTTEN ? undefined : Number(last) >= group;
   }
 
   async alive(owner: string): Promise<boolean> {
