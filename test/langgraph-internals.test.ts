@@ -23,7 +23,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { State } from "./checkpointer/shapes.ts";
 import { at, errorOf } from "./checkpointer/subject.ts";
-import { resumeStrictly, unseen, wentOn } from "../src/langgraph.ts";
+import { holdUnder, resumeStrictly, unseen, wentOn } from "../src/langgraph.ts";
 
 interface Seen {
   readonly control?: unknown;
@@ -319,6 +319,42 @@ test("a run that goes on marks what it loaded as seen by interrupts, one that be
       await app.invoke(input as never, at("t", { durability }));
       expect(puts.length).toBeGreaterThan(0);
       for (const checkpoint of puts) expect(wentOn(checkpoint, loaded)).toBe(resumes);
+    }
+  }
+});
+
+test("a handler in a context variable that getTuple sets is waited for before each node, and only while it is one", async () => {
+  for (const crowded of [true, false]) {
+    for (const callbacks of [undefined, [{ handleChainStart: () => {} }]]) {
+      const order: string[] = [];
+      const pressure = {
+        crowded,
+        room: async () => {
+          // Later than everything that is ready: a node that did not wait would have run.
+          await new Promise((resolve) => setImmediate(resolve));
+          order.push("room");
+        },
+      };
+      class Holding extends MemorySaver {
+        override getTuple(config: Parameters<MemorySaver["getTuple"]>[0]) {
+          if ((config as Seen).control !== undefined) holdUnder(pressure);
+          return super.getTuple(config);
+        }
+      }
+      const node = (name: string) => async () => {
+        order.push(name);
+        return {};
+      };
+      const app = new StateGraph(State)
+        .addNode("a", node("a"))
+        .addNode("b", node("b"))
+        .addEdge(START, "a")
+        .addEdge("a", "b")
+        .compile({ checkpointer: new Holding() });
+      await app.invoke({ n: 1 }, at("t", callbacks === undefined ? {} : { callbacks }));
+      expect(order.filter((what) => what !== "room")).toEqual(["a", "b"]);
+      const waited = ["a", "b"].map((name) => order[order.indexOf(name) - 1] === "room");
+      expect(waited).toEqual([crowded, crowded]);
     }
   }
 });
