@@ -13,6 +13,7 @@ import { postgresBackend } from "../../checkpointers/postgres/backend.ts";
 import { accept, blob, checkpoint, codes, collect, headOf, items, writes } from "../../src/testing/backend-rows.ts";
 import { at } from "../checkpointer/subject.ts";
 import { embeddedPostgres } from "../servers/postgres.ts";
+import { freePort } from "../servers/ports.ts";
 import { newSchema, query, quoted } from "../servers/schemas.ts";
 import { runChild, scratchDirectory } from "./scratch.ts";
 
@@ -250,7 +251,7 @@ async function pgbouncer(binary: string): Promise<string> {
   const directory = await scratchDirectory();
   await chmod(directory, 0o777);
   const server = new URL(url);
-  const port = 20_000 + Math.floor(Math.random() * 20_000);
+  const port = await freePort();
   await writeFile(join(directory, "users.txt"), `"${server.username}" "${server.password}"\n`);
   await writeFile(
     join(directory, "pgbouncer.ini"),

@@ -4,10 +4,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { accessSync, constants } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { Redis } from "ioredis";
+import { freePort } from "./ports.ts";
 
 /** Whether a program of this name is on the PATH. */
 export function onPath(name: string): boolean {
@@ -72,15 +72,6 @@ export async function startRedis(settings: RedisSettings = {}, tcp = false): Pro
   };
   await server.start();
   return server;
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen({ port: 0, host: "127.0.0.1" });
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 /** Resolves when the server takes commands. */

@@ -7,7 +7,8 @@ import { Redis } from "ioredis";
 import { afterAll } from "vitest";
 import { onPath, type RedisServer, startRedis } from "./redis-server.ts";
 
-export { freePort, type RedisServer, type RedisSettings, startRedis } from "./redis-server.ts";
+export { freePort } from "./ports.ts";
+export { type RedisServer, type RedisSettings, startRedis } from "./redis-server.ts";
 
 const given = process.env["HOLDFAST_REDIS_URL"];
 
