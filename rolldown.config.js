@@ -29,6 +29,8 @@ export default {
   output: {
     dir: "dist/bundled",
     format: "esm",
+    // Less to read; names stay, since some are looked at when the program runs.
+    minify: { compress: false, mangle: false },
     entryFileNames: "[name].js",
     chunkFileNames: "shared/[name]-[hash].js",
   },
