@@ -4,12 +4,15 @@
  *
  * Every commit takes the locks of its threads first and each statement of a volatile function has a snapshot of its own,
  * so what is checked is what is there, also where another process was waited for (B2). Locks are taken in the order of their
- * keys: two commits cannot wait for each other. Advisory locks, because locking a row writes it.
+ * keys: two commits cannot wait for each other. Advisory locks, because locking a row writes it. A transaction whose statements
+ * all have one snapshot would not see what it waited for: it fails with HF003.
+ *
+ * The search path is fixed, so that nothing of the application's stands in for a function of Postgres.
  */
 
 export const COMMIT_FUNCTION = /* sql */ `
   create function @.holdfast_commit_1(plan jsonb, texts text[], bytes bytea[]) returns void
-  language plpgsql as $$
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
   declare
     thread_nos bigint[];
     ns_nos bigint[];
@@ -17,6 +20,10 @@ export const COMMIT_FUNCTION = /* sql */ `
     holds boolean;
     n bigint;
   begin
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+      raise exception 'the transaction has one snapshot for all of its statements' using errcode = 'HF003';
+    end if;
+
     -- One row of the owner's own: it renews the lease, and says later whether this group has happened. A group that the
     -- network has kept back until the owner gave it up finds a higher number and is refused.
     if plan ? 'owner' then

@@ -12,7 +12,17 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { channels, type Commit, HoldfastError, type Verdict } from "holdfast";
 import type { Connections } from "./connections.ts";
-import { ASSUMPTION_FAILED, GIVEN_UP, isConnectionLost, isTransient, sqlState, storageError } from "./failure.ts";
+import {
+  BEGIN,
+  GIVEN_UP,
+  isConflict,
+  isConnectionLost,
+  isEntryTooLarge,
+  isTransient,
+  ONE_SNAPSHOT,
+  sqlState,
+  storageError,
+} from "./failure.ts";
 import { JudgedCommit } from "./judged-commit.ts";
 import type { CheckedOptions } from "./options.ts";
 import type { Owner } from "./owners.ts";
@@ -28,6 +38,8 @@ export class Committer {
   readonly #options: CheckedOptions;
   /** Number of the last group that was sent. */
   #sent = 0;
+  /** Whether the ordinary way has to begin a transaction of its own, because the role's would have one snapshot. */
+  #begins = false;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(connections: Connections, owner: Owner, options: CheckedOptions) {
@@ -79,7 +91,7 @@ export class Committer {
           if (performance.now() >= giveUpAt) throw storageError(this.#connections.name, error);
         } else if (sqlState(error) === GIVEN_UP && tries < CONFLICTS_MAX) {
           // The owner's row was removed: it had been dead for days by the server's clock.
-          await this.#owner.register();
+          await this.#connections.retrying(() => this.#owner.register());
         } else {
           throw storageError(this.#connections.name, error);
         }
@@ -111,19 +123,30 @@ export class Committer {
   async #send(plan: Plan, number: number): Promise<boolean> {
     const parts = { ...plan.parts, owner: this.#owner.stamp(number) };
     publishInside();
+    const [text, values] = statement(this.#options.schema, parts, plan);
     try {
-      await this.#connections.once(...statement(this.#options.schema, parts, plan));
+      await (this.#begins ? this.#inTransaction(text, values) : this.#connections.once(text, values));
       return true;
     } catch (error) {
-      if (sqlState(error) === ASSUMPTION_FAILED || isConflict(error)) return false;
-      throw error;
+      if (isConflict(error) || isEntryTooLarge(error)) return false;
+      if (sqlState(error) !== ONE_SNAPSHOT || this.#begins) throw error;
+      this.#begins = true;
+      return this.#send(plan, number);
     }
   }
-}
 
-/** Two transactions made the same row: a judged commit has locked rows, not the places of rows that were missing. */
-function isConflict(error: unknown): boolean {
-  return sqlState(error) === "23505";
+  #inTransaction(text: string, values: unknown[]): Promise<void> {
+    return this.#connections.using(async (client) => {
+      await client.query(BEGIN);
+      try {
+        await client.query(text, values);
+      } catch (error) {
+        await client.query("rollback").catch(() => {});
+        throw error;
+      }
+      await client.query("commit");
+    });
+  }
 }
 
 function publishInside(): void {

@@ -19,6 +19,8 @@ export type Values = readonly unknown[];
 
 /** Errors of a connection reach whoever uses it; without a listener they would end the process as well. */
 const ignore = () => {};
+/** Those that have the listener, also by another backend on the same pool. */
+const listened = new WeakSet<PgClient>();
 
 export class Connections {
   readonly name: string;
@@ -26,7 +28,6 @@ export class Connections {
   /** Whether the pool is ours to end. */
   readonly #own: boolean;
   readonly #options: CheckedOptions;
-  readonly #listened = new WeakSet<PgClient>();
   #closed = false;
 
   private constructor(name: string, pool: PgPool, own: boolean, options: CheckedOptions) {
@@ -49,6 +50,14 @@ export class Connections {
       allowExitOnIdle: true,
     });
     return new Connections(name, pool, true, options);
+  }
+
+  get retryForMs(): number {
+    return this.#options.retryForMs;
+  }
+
+  get answerTimeoutMs(): number {
+    return this.#options.answerTimeoutMs;
   }
 
   requireOpen(): void {
@@ -96,8 +105,8 @@ export class Connections {
    */
   async using<T>(work: (client: PgClient) => Promise<T>, timeoutMs = this.#options.answerTimeoutMs): Promise<T> {
     const client = await this.#pool.connect();
-    if (!this.#listened.has(client)) {
-      this.#listened.add(client);
+    if (!listened.has(client)) {
+      listened.add(client);
       client.on("error", ignore);
     }
     let timer: NodeJS.Timeout | undefined;
@@ -130,7 +139,8 @@ export class Connections {
 
   /** Ends the pool, where it is ours. */
   async end(): Promise<void> {
+    // Ours keeps its listener: a connection that is still saying goodbye may yet report that the server stops.
     if (this.#own) await this.#pool.end();
-    this.#pool.off("error", ignore);
+    else this.#pool.off("error", ignore);
   }
 }

@@ -6,6 +6,11 @@ import { type ErrorCode, HoldfastError, isHoldfastError } from "holdfast";
 export const ASSUMPTION_FAILED = "HF001";
 /** The owner has given the group up before it arrived; nothing was stored. */
 export const GIVEN_UP = "HF002";
+/** All statements of the transaction see one snapshot, by a setting of the role or the database; nothing was stored. */
+export const ONE_SNAPSHOT = "HF003";
+
+/** Begins a transaction each of whose statements sees what was committed before it, whatever the role's setting is. */
+export const BEGIN = "begin isolation level read committed";
 
 /** The five letters of an error that the server has reported. */
 export function sqlState(error: unknown): string | undefined {
@@ -32,6 +37,28 @@ export function isConnectionLost(error: unknown): boolean {
 export function isTransient(error: unknown): boolean {
   const state = sqlState(error);
   return state === "40001" || state === "40P01";
+}
+
+/** Two transactions have met in a row that neither had seen; judged anew, one of them goes after the other. */
+export function isConflict(error: unknown): boolean {
+  const state = sqlState(error);
+  return state === ASSUMPTION_FAILED || state === "23505";
+}
+
+/** An index entry would be too large: an id, or several of one row, are longer than Postgres can look up. */
+export function isEntryTooLarge(error: unknown): boolean {
+  if (sqlState(error) !== "54000") return false;
+  // The same code stands for other limits. Messages may be translated; the server's file is not.
+  const { file } = error as { file?: unknown };
+  return typeof file !== "string" || /^(?:indextuple|nbt\w*)\.c$/.test(file);
+}
+
+export function idTooLong(name: string): HoldfastError {
+  return new HoldfastError(
+    "INVALID_ID",
+    `${name}: an id, or the ids of one row together, are too long for an index of Postgres (about 2,700 bytes). Use shorter ids.`,
+    { details: { name } },
+  );
 }
 
 /** An error of the library for anything that a statement throws. */

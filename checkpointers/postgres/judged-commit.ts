@@ -5,18 +5,15 @@
  * Slow, several round trips, and rare: it runs where a commit is likely to be refused, and for deletions.
  */
 
-import { type Commit, HoldfastError, isHoldfastError, type Verdict } from "holdfast";
+import { type Commit, type HoldfastError, isHoldfastError, type Verdict } from "holdfast";
 import type { Change } from "../memory/change.ts";
 import { Draft, judge } from "../memory/judge.ts";
 import type { Connections } from "./connections.ts";
 import type { PgClient } from "./driver.ts";
-import { sqlState } from "./failure.ts";
+import { BEGIN, idTooLong, isEntryTooLarge } from "./failure.ts";
 import { assertIds, planChanges, statement } from "./plan.ts";
 import { StoredView } from "./stored-view.ts";
 import { packId, quote } from "./text.ts";
-
-/** An index entry would be too large: an id, or several of one row, are longer than Postgres can look up. */
-const ENTRY_TOO_LARGE = "54000";
 
 export class JudgedCommit {
   readonly #connections: Connections;
@@ -25,6 +22,8 @@ export class JudgedCommit {
   /** Refused before they are judged, by their place in the group. */
   readonly #refused = new Map<number, HoldfastError>();
   #verdicts: Verdict[] = [];
+  /** Keys of the effects that this transaction has stored. */
+  readonly #made = new Set<string>();
 
   constructor(connections: Connections, schema: string, group: readonly Commit[]) {
     this.#connections = connections;
@@ -52,8 +51,12 @@ export class JudgedCommit {
 
   /** Resolves with the place of a commit whose ids are too long, where nothing was stored because of it. */
   async #transaction(client: PgClient, owner: readonly unknown[]): Promise<number | undefined> {
-    await client.query("begin");
+    // Where the network fails half way, the server does not keep the locks until it notices.
+    await client.query(
+      `${BEGIN}; set local idle_in_transaction_session_timeout = ${this.#connections.answerTimeoutMs}`,
+    );
     try {
+      this.#verdicts = [];
       // The owner's row first, then the threads: the order in which every commit takes its locks.
       await client.query(...statement(this.#schema, { owner, threads: [] }, { texts: [], bytes: [] }));
       await this.inside(client);
@@ -61,32 +64,41 @@ export class JudgedCommit {
       return undefined;
     } catch (error) {
       await client.query("rollback").catch(() => {});
-      if (sqlState(error) === ENTRY_TOO_LARGE) return this.#verdicts.length - 1;
+      if (isEntryTooLarge(error) && this.#verdicts.length > 0) return this.#verdicts.length - 1;
       throw error;
     }
   }
 
   /** Judges and stores inside the transaction that is open. Throws what pg throws. */
   async inside(client: PgClient): Promise<void> {
+    this.#verdicts = [];
     const commits = this.#group.filter((_, place) => !this.#refused.has(place));
     const threads = [...new Set(commits.flat().map((op) => op.thread))].map((id) => [packId(id)]);
     await client.query(
-      `select pg_advisory_xact_lock(k.lock) from (select distinct hashtextextended(e.v->>0, 4841564) as lock
-        from jsonb_array_elements($1) e(v) order by 1) k`,
+      `select pg_catalog.pg_advisory_xact_lock(k.lock)
+        from (select distinct pg_catalog.hashtextextended(e.v->>0, 4841564) as lock
+          from pg_catalog.jsonb_array_elements($1) e(v) order by 1) k`,
       [JSON.stringify(threads)],
     );
-    const draft = new Draft(await StoredView.read(client, this.#schema, commits));
-    this.#verdicts = [];
+    const view = await StoredView.read(client, this.#schema, commits);
+    const draft = new Draft(view);
+    const isNew = (key: string) => view.effect(key) === undefined && !this.#made.has(key);
+    this.#made.clear();
     for (const [at, commit] of this.#group.entries()) {
       const refused = this.#refused.get(at);
       const { verdict, changes } = refused === undefined ? judge(draft, commit) : { verdict: refused, changes: [] };
       this.#verdicts.push(verdict);
       for (const change of changes) draft.apply(change);
-      await this.#store(client, changes, draft);
+      await this.#store(client, changes, draft, isNew);
     }
   }
 
-  async #store(client: PgClient, changes: readonly Change[], draft: Draft): Promise<void> {
+  async #store(
+    client: PgClient,
+    changes: readonly Change[],
+    draft: Draft,
+    isNew: (key: string) => boolean,
+  ): Promise<void> {
     for (const part of split(changes)) {
       if ("deleted" in part) {
         const { thread, digest, era } = part.deleted;
@@ -97,8 +109,9 @@ export class JudgedCommit {
         ]);
       } else {
         // Changes before a deletion of their thread belong to the era before it.
-        const plan = planChanges(part.changes, (thread) => part.eras.get(thread) ?? draft.era(thread));
+        const plan = planChanges(part.changes, (thread) => part.eras.get(thread) ?? draft.era(thread), isNew);
         await client.query(...statement(this.#schema, plan.parts, plan));
+        for (const change of part.changes) if (change.kind === "effect") this.#made.add(change.row.key);
       }
     }
   }
@@ -136,12 +149,4 @@ function idError(commit: Commit): HoldfastError | undefined {
     if (isHoldfastError(error, "INVALID_ID")) return error;
     throw error;
   }
-}
-
-function idTooLong(name: string): HoldfastError {
-  return new HoldfastError(
-    "INVALID_ID",
-    `${name}: an id, or the ids of one row together, are too long for an index of Postgres (about 2,700 bytes). Use shorter ids.`,
-    { details: { name } },
-  );
 }

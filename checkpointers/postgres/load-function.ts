@@ -8,7 +8,7 @@ import { WAIT_COLUMNS } from "./wait-columns.ts";
 export const LOAD_FUNCTION = /* sql */ `
   create function @.holdfast_load_1(thread text, name text, wanted text, thread_digest text)
   returns table (kind text, id text, a text, b text, c text, n integer, body text)
-  language plpgsql stable as $$
+  language plpgsql stable set search_path = pg_catalog, pg_temp as $$
   declare
     thread_number bigint;
     thread_era integer;

@@ -6,7 +6,7 @@
 import { HoldfastError } from "holdfast";
 import type { Connections } from "./connections.ts";
 import type { PgClient } from "./driver.ts";
-import { isConnectionLost, sqlState, storageError } from "./failure.ts";
+import { BEGIN, isConnectionLost, sqlState, storageError } from "./failure.ts";
 import { FORMAT, migrations } from "./schema.ts";
 import { quote } from "./text.ts";
 
@@ -76,7 +76,7 @@ function checkFormat(name: string, schema: string, { format, needs }: Format): v
 
 async function migrate(client: PgClient, name: string, schema: string): Promise<void> {
   const s = quote(schema);
-  await client.query("begin");
+  await client.query(BEGIN);
   try {
     // The lock dies with the transaction, so a pooler may stand in between. Nothing was looked at before it was taken.
     await client.query("select pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);

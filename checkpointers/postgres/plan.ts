@@ -5,7 +5,8 @@
  * - {@link planGroup} translates a whole group on the assumption that nothing refuses any of it, which is nearly always so.
  *   Where an operation depends on another one of the group in a way that the function does not follow, or an id has no UTF-8,
  *   there is no plan.
- * - {@link planChanges} translates changes that were judged under the locks of their threads: it assumes nothing.
+ * - {@link planChanges} translates changes that were judged under the locks of their threads: it assumes no more than that
+ *   what no lock holds because it was not there has not been stored meanwhile.
  */
 
 import { type Commit, type EffectRow, isHoldfastError, type Op, type WaitRow } from "holdfast";
@@ -102,8 +103,15 @@ function planOp(planner: Planner, op: Op): void {
   }
 }
 
-/** The plan of changes without a deletion; `eraOf` as they were judged. */
-export function planChanges(changes: readonly Change[], eraOf: (thread: string) => number): Plan {
+/**
+ * The plan of changes without a deletion; `eraOf` as they were judged. `isNew` says of an effect that nobody has it locked,
+ * because it was not there: another thread's commit may have stored it meanwhile, so it must still be missing.
+ */
+export function planChanges(
+  changes: readonly Change[],
+  eraOf: (thread: string) => number,
+  isNew: (key: string) => boolean,
+): Plan {
   const planner = new Planner();
   const thread = (id: string) => planner.thread(id, eraOf(id));
   for (const change of changes) {
@@ -121,7 +129,12 @@ export function planChanges(changes: readonly Change[], eraOf: (thread: string) 
         planner.blob(thread(change.thread), change.hash, change.data);
         break;
       case "effect":
-        planner.effect(change.row, ANY, change.row.thread === "" ? null : thread(change.row.thread));
+        planner.effect(
+          change.row,
+          isNew(change.row.key) ? NONE : ANY,
+          change.row.thread === "" ? null : thread(change.row.thread),
+          true,
+        );
         break;
       case "wait":
         planner.wait(thread(change.row.thread), change.row, ANY);
@@ -293,11 +306,12 @@ class Planner {
     else this.#blobs.set(key, [thread, packId(hash), null, this.#bytes.push(data)]);
   }
 
-  effect(row: EffectRow, expect: number | null, thread: number | null): void {
+  /** `judged`: a later change of the same effect takes the place of an earlier one, and what that assumes. */
+  effect(row: EffectRow, expect: number | null, thread: number | null, judged = false): void {
     const known = this.#effects.get(row.key);
-    if (known !== undefined && expect !== ANY) throw UNPLANNABLE;
+    if (known !== undefined && !judged) throw UNPLANNABLE;
     this.#effects.set(row.key, [
-      expect,
+      known === undefined ? expect : (known[0] as number | null),
       packId(row.key),
       thread,
       packId(row.ns),
@@ -346,19 +360,28 @@ function keyOf(...parts: readonly (string | number)[]): string {
   return `${parts.map((part) => String(part).length).join(" ")}:${parts.join("")}`;
 }
 
-/** The call of the commit function: bodies and blobs are parameters of their own, so that nothing escapes them. */
+/** Of one statement, by the protocol. */
+const PARAMETERS_MAX = 65_535;
+
+/**
+ * The call of the commit function: bodies and blobs are parameters of their own, so that nothing escapes them. Where there
+ * are more than a statement takes, they are two arrays.
+ */
 export function statement(
   schema: string,
   parts: object,
   { texts, bytes }: Pick<Plan, "texts" | "bytes">,
 ): [text: string, values: unknown[]] {
   const list = (values: readonly unknown[], from: number) => values.map((_, at) => `$${from + at}`).join();
+  const buffers = bytes.map((data) => Buffer.from(data.buffer, data.byteOffset, data.byteLength));
+  if (1 + texts.length + bytes.length > PARAMETERS_MAX) {
+    return [
+      `select ${quote(schema)}.holdfast_commit_1($1, $2::text[], $3::bytea[])`,
+      [JSON.stringify(parts), texts, buffers],
+    ];
+  }
   return [
     `select ${quote(schema)}.holdfast_commit_1($1, array[${list(texts, 2)}]::text[], array[${list(bytes, 2 + texts.length)}]::bytea[])`,
-    [
-      JSON.stringify(parts),
-      ...texts,
-      ...bytes.map((data) => Buffer.from(data.buffer, data.byteOffset, data.byteLength)),
-    ],
+    [JSON.stringify(parts), ...texts, ...buffers],
   ];
 }

@@ -86,7 +86,7 @@ const TABLES = /* sql */ `
     primary key (thread_no, hash)
   );
 
-  -- thread_no is null: the thread was deleted, the key was given by the user.
+  -- thread_no is null: the thread was deleted, the key was given by the user. Or the thread is "".
   create table @.holdfast_effects (
     key text collate "C" primary key,
     thread_no bigint,
@@ -147,13 +147,17 @@ const TABLES = /* sql */ `
   ) with (fillfactor = 10);
 
   create function @.holdfast_delete_thread_1(thread text, thread_digest text, next_era integer) returns void
-  language plpgsql as $$
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
   declare
     thread_number bigint;
   begin
     delete from @.holdfast_threads t where t.id = thread returning t.no into thread_number;
     insert into @.holdfast_tombstones (digest, era) values (thread_digest, next_era)
       on conflict (digest) do update set era = excluded.era;
+    -- Effects of the thread "" have no thread_no, as those with a given key whose thread was deleted.
+    if thread = '' then
+      delete from @.holdfast_effects e where e.thread_no is null and e.ordinal <> -1;
+    end if;
     if thread_number is null then
       return;
     end if;

@@ -4,7 +4,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type Commit, HoldfastError } from "holdfast";
 import type { Connections } from "./connections.ts";
 import type { PgClient } from "./driver.ts";
-import { isConnectionLost, sqlState, storageError } from "./failure.ts";
+import { BEGIN, idTooLong, isConflict, isConnectionLost, isEntryTooLarge, sqlState, storageError } from "./failure.ts";
 import { JudgedCommit } from "./judged-commit.ts";
 
 export interface Body<T> {
@@ -15,6 +15,9 @@ export type TransactionBody<T> = (tx: unknown) => Body<T> | Promise<Body<T>>;
 
 /** The savepoint around the body is gone at its end: the body has committed or rolled back itself. */
 const NO_SAVEPOINT = ["3B001", "25P01"];
+
+/** As in commit.ts: each attempt lets somebody else through. */
+const CONFLICTS_MAX = 20;
 
 /**
  * Runs `body` with a connection inside a transaction, stores its operations, and commits. A commit whose answer is lost is
@@ -30,7 +33,7 @@ export async function runTransaction<T>(
   let bodyError: { readonly error: unknown } | undefined;
   try {
     return await connections.lend(async (client) => {
-      await client.query("begin");
+      await client.query(BEGIN);
       try {
         await client.query("savepoint holdfast_body");
         const answer = await callBody(client, body, (error) => {
@@ -38,7 +41,7 @@ export async function runTransaction<T>(
         });
         await release(client);
         const judged = new JudgedCommit(connections, schema, [answer.ops]);
-        await judged.inside(client);
+        await judgeAndStore(client, judged, connections.name);
         const verdict = judged.verdicts[0];
         if (verdict !== undefined) throw verdict;
         const { rows } = await client.query<{ id: string }>("select pg_current_xact_id()::text as id");
@@ -56,7 +59,7 @@ export async function runTransaction<T>(
     if (transaction === undefined || value === undefined || !isConnectionLost(error)) {
       throw storageError(connections.name, error);
     }
-    if (await hasCommitted(connections, transaction)) return value.done;
+    if (await hasCommitted(connections, transaction, error)) return value.done;
     throw storageError(connections.name, error);
   }
 }
@@ -88,14 +91,40 @@ async function release(client: PgClient): Promise<void> {
   }
 }
 
+/** Judges anew where another commit has stored something in between; what the body has done stays. */
+async function judgeAndStore(client: PgClient, judged: JudgedCommit, name: string): Promise<void> {
+  for (let conflicts = 1; ; conflicts++) {
+    await client.query("savepoint holdfast_ops");
+    try {
+      await judged.inside(client);
+      return;
+    } catch (error) {
+      if (isEntryTooLarge(error)) throw idTooLong(name);
+      if (!isConflict(error) || conflicts >= CONFLICTS_MAX) throw error;
+      await client.query("rollback to savepoint holdfast_ops");
+    }
+  }
+}
+
 /** The server knows what became of a transaction whose answer was lost. */
-async function hasCommitted(connections: Connections, transaction: string): Promise<boolean> {
+async function hasCommitted(connections: Connections, transaction: string, lost: unknown): Promise<boolean> {
+  const giveUpAt = performance.now() + connections.retryForMs;
   for (;;) {
-    const rows = await connections.read<{ status: string | null }>("select pg_xact_status($1::xid8) as status", [
-      transaction,
-    ]);
+    // Also while the backend is being closed: that waits for the transactions under way.
+    const { rows } = await connections.retrying(() =>
+      connections.once<{ status: string | null }>("select pg_xact_status($1::xid8) as status", [transaction]),
+    );
     const status = rows[0]?.status;
     if (status !== "in progress") return status === "committed";
+    if (performance.now() >= giveUpAt) {
+      // A server that has not noticed that the connection is gone waits on; what it then gets is no COMMIT.
+      throw new HoldfastError(
+        "STORAGE_FAILED",
+        `${connections.name} lost the answer to a transaction's COMMIT, and the server still has the transaction open. ` +
+          "Read the thread's state before anything is repeated.",
+        { cause: lost },
+      );
+    }
     await wait(20);
   }
 }

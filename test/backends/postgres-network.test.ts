@@ -101,6 +101,27 @@ test("what the network has kept back until it was given up and made again change
   expect([stored?.body, more]).toEqual([encoded([[-1, "__error__", "second"]]), []]);
 });
 
+test("the locks of a commit whose network fails between its statements are not kept until the server notices", async () => {
+  const schema = await newSchema();
+  let commits = 0;
+  // The second call of a commit that is judged by rows: the first has taken the locks.
+  const proxy = await proxyTo(Number(url.port), (message) => (isCommit(message) && ++commits === 3 ? "keep" : "pass"));
+  const through = new URL(url);
+  through.port = String(proxy.port);
+  const backend = await postgresBackend(through.href, { schema, answerTimeoutMs: 300, retryForMs: 5000 });
+  onTestFinished(async () => {
+    await backend.close();
+    await proxy.close();
+  });
+  expect(await codes(backend, [appending(1), [checkpoint("x", { heads: ["nothing"] })]])).toEqual([
+    "accepted",
+    "HEAD_MOVED",
+  ]);
+  expect(proxy.seen).toBe(1);
+  await accept(backend, ...appending(2));
+  await expectApplied(backend, schema, 2);
+});
+
 test("a read whose connection is cut is asked again", async () => {
   const { backend, proxy } = await behindProxy();
   await accept(backend, ...appending(1));
