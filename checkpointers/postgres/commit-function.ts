@@ -98,8 +98,18 @@ export const COMMIT_FUNCTION = /* sql */ `
         set parent = excluded.parent, source = excluded.source, body = excluded.body;
     end if;
 
-    -- writes: [namespace, checkpoint, task, slot, path, run, text]; special ones replace, others must be new
+    -- writes: [namespace, checkpoint, task, slot, path, run, text, 1 where not judged]; special ones replace, others must be
+    --   new. A special write stands under its own index; a call that may use such an index too is judged.
     if plan ? 'writes' then
+      if exists (
+        select from jsonb_array_elements(plan->'writes') e(v)
+          join @.holdfast_writes w on w.ns_no = ns_nos[(e.v->>0)::integer] and w.checkpoint = e.v->>1 and w.task = e.v->>2
+            and w.slot < 0
+          where (e.v->>3)::integer >= 0 and e.v->>7 is not null and (strpos(texts[(e.v->>6)::integer], '[-') > 0
+            or not starts_with(substr(w.body, strpos(w.body, ' ') + 1), '[[' || w.slot || ','))
+      ) then
+        raise exception 'a special write is there' using errcode = 'HF001';
+      end if;
       insert into @.holdfast_writes (ns_no, checkpoint, task, slot, path, run, body)
         select ns_nos[(e.v->>0)::integer], e.v->>1, e.v->>2, (e.v->>3)::smallint, e.v->>4, e.v->>5,
           texts[(e.v->>6)::integer]
@@ -143,26 +153,21 @@ export const COMMIT_FUNCTION = /* sql */ `
     -- effects: [expected revision, -1 for none, null for any; key, thread or null, ns, checkpoint, task, name, digest,
     --   ordinal, status, rev, attempt, owner, text]
     if plan ? 'effects' then
-      insert into @.holdfast_effects as f (key, thread_no, ns, checkpoint, task, name, digest, ordinal, status, rev, attempt,
-          owner, body)
-        select e.v->>1, thread_nos[(e.v->>2)::integer], e.v->>3, e.v->>4, e.v->>5, e.v->>6, e.v->>7,
-          (e.v->>8)::integer, e.v->>9, (e.v->>10)::integer, (e.v->>11)::integer, e.v->>12, texts[(e.v->>13)::integer]
-        from jsonb_array_elements(plan->'effects') e(v)
-        where jsonb_typeof(e.v->0) = 'null' or (e.v->>0)::integer = -1
-        on conflict (key) do update
-        set thread_no = excluded.thread_no, ns = excluded.ns, checkpoint = excluded.checkpoint, task = excluded.task,
-          name = excluded.name, digest = excluded.digest, ordinal = excluded.ordinal, status = excluded.status,
-          rev = excluded.rev, attempt = excluded.attempt, owner = excluded.owner, body = excluded.body
-        where exists (select from jsonb_array_elements(plan->'effects') x(v)
-          where x.v->>1 = f.key and jsonb_typeof(x.v->0) = 'null');
-      get diagnostics n = row_count;
       update @.holdfast_effects f
         set thread_no = thread_nos[(e.v->>2)::integer], ns = e.v->>3, checkpoint = e.v->>4, task = e.v->>5,
           name = e.v->>6, digest = e.v->>7, ordinal = (e.v->>8)::integer, status = e.v->>9, rev = (e.v->>10)::integer,
           attempt = (e.v->>11)::integer, owner = e.v->>12, body = texts[(e.v->>13)::integer]
         from jsonb_array_elements(plan->'effects') e(v)
-        where f.key = e.v->>1 and f.rev = (e.v->>0)::integer;
+        where f.key = e.v->>1 and (jsonb_typeof(e.v->0) = 'null' or f.rev = (e.v->>0)::integer);
       get diagnostics found_count = row_count;
+      insert into @.holdfast_effects (key, thread_no, ns, checkpoint, task, name, digest, ordinal, status, rev, attempt,
+          owner, body)
+        select e.v->>1, thread_nos[(e.v->>2)::integer], e.v->>3, e.v->>4, e.v->>5, e.v->>6, e.v->>7,
+          (e.v->>8)::integer, e.v->>9, (e.v->>10)::integer, (e.v->>11)::integer, e.v->>12, texts[(e.v->>13)::integer]
+        from jsonb_array_elements(plan->'effects') e(v)
+        where jsonb_typeof(e.v->0) = 'null' or (e.v->>0)::integer = -1
+        on conflict (key) do nothing;
+      get diagnostics n = row_count;
       if n + found_count < jsonb_array_length(plan->'effects') then
         raise exception 'another revision of an effect' using errcode = 'HF001';
       end if;
@@ -171,28 +176,26 @@ export const COMMIT_FUNCTION = /* sql */ `
     -- waits: [expected revision, -1 to open unless it is there, null for any; id, thread, ns, checkpoint, task, kind, name,
     --   digest, status, opened at, due, graph, assignee, owner, decision, holder, rev, text]
     if plan ? 'waits' then
-      insert into @.holdfast_waits as w (id, thread_no, ns, checkpoint, task, kind, name, digest, status, opened_at, due,
+      with changed as (
+        update @.holdfast_waits w
+          set ns = e.v->>3, checkpoint = e.v->>4, task = e.v->>5, kind = e.v->>6, name = e.v->>7, digest = e.v->>8,
+            status = e.v->>9, opened_at = (e.v->>10)::float8, due = (e.v->>11)::float8, graph = e.v->>12,
+            assignee = e.v->>13, owner = e.v->>14, decision = (e.v->>15)::integer, holder = e.v->>16,
+            rev = (e.v->>17)::integer, body = texts[(e.v->>18)::integer]
+          from jsonb_array_elements(plan->'waits') e(v)
+          where w.id = e.v->>1 and w.thread_no = thread_nos[(e.v->>2)::integer]
+            and (jsonb_typeof(e.v->0) = 'null' or w.rev = (e.v->>0)::integer)
+          returning (e.v->>0)::integer as expected
+      )
+      select count(c.expected) into n from changed c;
+      insert into @.holdfast_waits (id, thread_no, ns, checkpoint, task, kind, name, digest, status, opened_at, due,
           graph, assignee, owner, decision, holder, rev, body)
         select e.v->>1, thread_nos[(e.v->>2)::integer], e.v->>3, e.v->>4, e.v->>5, e.v->>6, e.v->>7, e.v->>8, e.v->>9,
           (e.v->>10)::float8, (e.v->>11)::float8, e.v->>12, e.v->>13, e.v->>14, (e.v->>15)::integer, e.v->>16,
           (e.v->>17)::integer, texts[(e.v->>18)::integer]
         from jsonb_array_elements(plan->'waits') e(v)
         where jsonb_typeof(e.v->0) = 'null' or (e.v->>0)::integer = -1
-        on conflict (id) do update
-        set ns = excluded.ns, checkpoint = excluded.checkpoint, task = excluded.task, kind = excluded.kind,
-          name = excluded.name, digest = excluded.digest, status = excluded.status, opened_at = excluded.opened_at,
-          due = excluded.due, graph = excluded.graph, assignee = excluded.assignee, owner = excluded.owner,
-          decision = excluded.decision, holder = excluded.holder, rev = excluded.rev, body = excluded.body
-        where exists (select from jsonb_array_elements(plan->'waits') x(v)
-          where x.v->>1 = w.id and jsonb_typeof(x.v->0) = 'null');
-      update @.holdfast_waits w
-        set ns = e.v->>3, checkpoint = e.v->>4, task = e.v->>5, kind = e.v->>6, name = e.v->>7, digest = e.v->>8,
-          status = e.v->>9, opened_at = (e.v->>10)::float8, due = (e.v->>11)::float8, graph = e.v->>12,
-          assignee = e.v->>13, owner = e.v->>14, decision = (e.v->>15)::integer, holder = e.v->>16,
-          rev = (e.v->>17)::integer, body = texts[(e.v->>18)::integer]
-        from jsonb_array_elements(plan->'waits') e(v)
-        where w.id = e.v->>1 and w.rev = (e.v->>0)::integer and w.thread_no = thread_nos[(e.v->>2)::integer];
-      get diagnostics n = row_count;
+        on conflict (id) do nothing;
       if n < (select count(*) from jsonb_array_elements(plan->'waits') e(v) where (e.v->>0)::integer >= 0)
         or exists (select from jsonb_array_elements(plan->'waits') e(v) join @.holdfast_waits w on w.id = e.v->>1
           where w.thread_no <> thread_nos[(e.v->>2)::integer])

@@ -76,7 +76,7 @@ function planOp(planner: Planner, op: Op): void {
       return;
     case "writes":
       if (op.slot === undefined) planner.newWrites(thread, op);
-      else planner.writes(thread, op.ns, { ...op, slot: op.slot });
+      else planner.specialWrite(thread, op.ns, { ...op, slot: op.slot });
       return;
     case "items":
       planner.items(thread, op, op.base);
@@ -168,6 +168,9 @@ class Planner {
   readonly #namespaces = new Map<string, NamespaceDraft>();
   readonly #checkpoints = new Map<string, Row>();
   readonly #writes = new Map<string, Row>();
+  /** Tasks with a special write in this group, and those where it does not stand under its own index. */
+  readonly #special = new Set<string>();
+  readonly #odd = new Set<string>();
   readonly #lists: Row[] = [];
   readonly #items = new Map<string, Row>();
   readonly #blobs = new Map<string, Row>();
@@ -254,10 +257,21 @@ class Planner {
     ]);
   }
 
-  /** A task's regular call; a second one of the same group needs a look at the first. */
+  /** A task's regular call; a second one of the same group, or one after a special write, needs a look at the first. */
   newWrites(thread: number, op: OpOf<"writes">): void {
-    if (this.#writes.has(this.#writesKey(thread, op.ns, { ...op, slot: 0 }))) throw UNPLANNABLE;
-    this.writes(thread, op.ns, { ...op, slot: 0 });
+    const row = { ...op, slot: 0 };
+    const task = this.#writesKey(thread, op.ns, row);
+    if (this.#writes.has(task) || this.#odd.has(task)) throw UNPLANNABLE;
+    if (this.#special.has(task) && op.body.includes("[-")) throw UNPLANNABLE;
+    this.writes(thread, op.ns, row, 1);
+  }
+
+  specialWrite(thread: number, ns: string, row: Parameters<Planner["writes"]>[2]): void {
+    const task = this.#writesKey(thread, ns, { ...row, slot: 0 });
+    this.#special.add(task);
+    // Not under its own index.
+    if (!row.body.startsWith(`[[${row.slot},`, row.body.indexOf(" ") + 1)) this.#odd.add(task);
+    this.writes(thread, ns, row);
   }
 
   writes(
@@ -271,6 +285,7 @@ class Planner {
       readonly run: string | undefined;
       readonly body: string;
     },
+    notJudged: 1 | null = null,
   ): void {
     this.#writes.set(this.#writesKey(thread, ns, row), [
       this.#namespace(thread, ns).at,
@@ -280,6 +295,7 @@ class Planner {
       packId(row.path),
       row.run === undefined ? null : packId(row.run),
       this.#text(row.body),
+      notJudged,
     ]);
   }
 

@@ -1,5 +1,6 @@
 /** Postgres: commits that are very large, that meet in one row, and servers that are set in unusual ways. */
 
+import { memoryBackend } from "holdfast/checkpointers/memory";
 import pg from "pg";
 import { expect, inject, onTestFinished, test, vi } from "vitest";
 import { postgresBackend } from "../../checkpointers/postgres/backend.ts";
@@ -156,4 +157,39 @@ test("a server that stops just after close() does not end the process", async ()
   const pool = ended.mock.contexts[0] as pg.Pool;
   // As pg does for a connection that is being ended.
   expect(() => pool.emit("error", new Error("terminating connection"), {} as pg.PoolClient)).not.toThrow();
+});
+
+test("a task's regular call is judged by its special writes too, stored or in the same group", async () => {
+  const { backend } = await fresh();
+  const memory = memoryBackend();
+  const special = (task: string) => rows.writes([[-1, "__error__", "x"]], { task, slot: -1 });
+  const regular = (task: string) =>
+    rows.writes(
+      [
+        [-1, "__error__", "y"],
+        [0, "c", 1],
+      ],
+      { task },
+    );
+  const odd = (task: string) => rows.writes([[0, "c", 1]], { task, slot: -3 });
+  const other = (task: string) => rows.writes([[0, "c", 2]], { task, run: "run 2" });
+  const found: unknown[] = [];
+  for (const one of [backend, memory]) {
+    const codes: string[] = [];
+    for (const group of [
+      [[special("a")]],
+      [[regular("a")]],
+      [[odd("b")]],
+      [[other("b")]],
+      [[special("c")], [regular("c")]],
+      [[odd("d"), other("d")]],
+      [[rows.checkpoint("1")]],
+    ]) {
+      codes.push(...(await rows.codes(one, group)));
+    }
+    const { writes } = await one.load("t", "", "1");
+    found.push({ codes, writes: writes.map(({ task, slot, body }) => `${task} ${slot} ${body}`).sort() });
+  }
+  expect(found[0]).toEqual(found[1]);
+  expect(found[1]).toMatchObject({ codes: expect.arrayContaining(["WRITE_CONFLICT"]) });
 });
