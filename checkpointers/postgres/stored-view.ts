@@ -138,14 +138,14 @@ export class StoredView implements View {
 
   async #readWaits(reader: Reader, ops: readonly Op[]): Promise<void> {
     const ids = ops.flatMap((op) => (op.kind === "wait" ? [op.row.id] : op.kind === "endWait" ? [op.id] : []));
-    type Stored = [id: string, thread: string, fields: readonly (string | number | null)[], body: string];
+    type Stored = [id: string, thread: string, fields: string, body: string];
     const rows = await reader.rows<Stored>(
       ids.map((id) => [packId(id)]),
-      `select w.id, t.id, ${WAIT_COLUMNS}, w.body from given e join @.holdfast_waits w on w.id = e.v->>0
+      `select w.id, t.id, ${WAIT_COLUMNS}::text, w.body from given e join @.holdfast_waits w on w.id = e.v->>0
         join @.holdfast_threads t on t.no = w.thread_no for update of w`,
     );
     for (const [id, thread, fields, body] of rows) {
-      const row = readWait(id, unpackText(thread), fields, body);
+      const row = readWait(id, unpackText(thread), JSON.parse(fields), body);
       this.#waits.set(row.id, row);
     }
   }

@@ -3,7 +3,10 @@
 import type { DecisionRow, WaitKind, WaitRow, WaitStatus } from "holdfast";
 import { packId, unpackText } from "./text.ts";
 
-/** A wait's columns but for id, thread and body, as one JSON array: in the order of {@link waitFields}. */
+/**
+ * A wait's columns but for id, thread and body, as one JSON array: in the order of {@link waitFields}. Read as text, because an
+ * application may have told pg to parse JSON in its own way.
+ */
 export const WAIT_COLUMNS = /* sql */ `jsonb_build_array(w.ns, w.checkpoint, w.task, w.kind, w.name, w.digest, w.status,
   w.opened_at, w.due, w.graph, w.assignee, w.owner, w.decision, w.holder, w.rev)`;
 

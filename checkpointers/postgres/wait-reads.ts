@@ -19,7 +19,7 @@ const PAGE = 100;
 interface StoredWaitRow extends Row {
   readonly id: string;
   readonly thread: string;
-  readonly fields: readonly (string | number | null)[];
+  readonly fields: string;
   readonly body: string;
 }
 
@@ -50,13 +50,13 @@ export class WaitReads {
         order by w.opened_at, w.id ${page})`,
     );
     const rows = await this.#connections.read<StoredWaitRow>(
-      `select w.id, t.id as thread, ${WAIT_COLUMNS} as fields, w.body
+      `select w.id, t.id as thread, ${WAIT_COLUMNS}::text as fields, w.body
         from (select * from (${branches.join(" union all ")}) w order by w.opened_at, w.id ${page}) w
         join ${s}.holdfast_threads t on t.no = w.thread_no
         order by w.opened_at, w.id`,
       values,
     );
-    return rows.map(({ id, thread, fields, body }) => readWait(id, unpackText(thread), fields, body));
+    return rows.map(({ id, thread, fields, body }) => readWait(id, unpackText(thread), JSON.parse(fields), body));
   }
 
   #filter(query: WaitQuery, bind: (value: unknown) => string): string[] {

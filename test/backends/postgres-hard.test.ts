@@ -193,3 +193,18 @@ test("a task's regular call is judged by its special writes too, stored or in th
   expect(found[0]).toEqual(found[1]);
   expect(found[1]).toMatchObject({ codes: expect.arrayContaining(["WRITE_CONFLICT"]) });
 });
+
+test("an application that parses JSON and large integers in its own way gets the same waits and lists", async () => {
+  const own = (oid: number) =>
+    oid === pg.types.builtins.JSONB ? String : oid === pg.types.builtins.INT8 ? BigInt : undefined;
+  const getTypeParser = ((oid: number, format?: "text") => own(oid) ?? pg.types.getTypeParser(oid, format)) as never;
+  const { backend } = await fresh({ types: { getTypeParser } });
+  const wait = rows.waitRow("w", { due: 5 });
+  await rows.accept(backend, rows.wait(wait, null), rows.checkpoint("1"), rows.writes([[0, "c", 1]]));
+  expect(await rows.codes(backend, [[rows.wait({ ...wait, rev: wait.rev + 1 }, wait.rev)], refused])).toEqual([
+    "accepted",
+    "HEAD_MOVED",
+  ]);
+  expect(await backend.waits({ thread: "t" })).toEqual([{ ...wait, rev: wait.rev + 1 }]);
+  expect((await rows.collect(backend.ancestors("t", "", "1"))).map(({ writes }) => writes.length)).toEqual([1]);
+});
