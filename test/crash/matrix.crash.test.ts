@@ -5,9 +5,9 @@ import { killScenario, scenarios, twoPoints } from "./scenarios.ts";
 /** Processes are started by the dozen; a busy machine takes its time. */
 const timeout = 600_000;
 
-describe("killed at two points on SQLite, every scenario ends as if it had not been killed", () => {
-  for (const [at, scenario] of scenarios.entries()) {
-    if (scenario.backends?.includes("sqlite") === false) continue;
+// Every second scenario, at two points: the whole matrix is among the long tests.
+describe("killed at two points on SQLite, a scenario ends as if it had not been killed", () => {
+  for (const [at, scenario] of scenarios.filter((_, place) => place % 2 === 0).entries()) {
     test(scenario.name, { timeout }, async () => {
       const report = await killScenario(scenario, "sqlite", { points: (all) => twoPoints(all, at), print: () => {} });
       expect(report).toMatchObject({ repeated: 0, lost: 0, violations: [], missed: [], failedStarts: 0 });
