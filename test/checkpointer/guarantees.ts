@@ -96,7 +96,8 @@ export const otherWritesRefused: Guarantee = {
       return "two";
     };
     const slow = parallel(one, slowly, () => held.passed);
-    const fast = parallel(two, later, async () => {});
+    // Neither ends before both have begun: the other run would take over what it finds.
+    const fast = parallel(two, later, () => stored.passed);
     await slow.updateState(at("u"), { n: 1 }, "__start__");
     const [first, second] = [slow, fast].map((app) => errorOf(app.invoke(null, at("u", { durability: "sync" }))));
     const written = async () => (await one.getTuple(at("u")))?.pendingWrites?.map(([, channel]) => channel);
