@@ -26,7 +26,8 @@ import {
 import { JudgedCommit } from "./judged-commit.ts";
 import type { CheckedOptions } from "./options.ts";
 import type { Owner } from "./owners.ts";
-import { type Plan, planGroup, statement } from "./plan.ts";
+import { type Plan, planGroup } from "./plan.ts";
+import { statement } from "./statement.ts";
 
 /** Two commits of different threads that meet in one effect or wait: each attempt lets somebody through. */
 const CONFLICTS_MAX = 20;

@@ -11,7 +11,8 @@ import { Draft, judge } from "../memory/judge.ts";
 import type { Connections } from "./connections.ts";
 import type { PgClient } from "./driver.ts";
 import { BEGIN, idTooLong, isEntryTooLarge } from "./failure.ts";
-import { assertIds, planChanges, statement } from "./plan.ts";
+import { assertIds, planChanges } from "./plan.ts";
+import { statement } from "./statement.ts";
 import { StoredView } from "./stored-view.ts";
 import { packId, quote } from "./text.ts";
 

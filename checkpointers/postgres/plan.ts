@@ -11,7 +11,7 @@
 
 import { type Commit, type EffectRow, isHoldfastError, type Op, type WaitRow } from "holdfast";
 import { type Change, threadDigest } from "../memory/change.ts";
-import { packId, packText, quote } from "./text.ts";
+import { packId, packText } from "./text.ts";
 import { waitFields } from "./wait-columns.ts";
 
 type Cell = string | number | null | readonly (string | null)[];
@@ -374,30 +374,4 @@ class Planner {
 /** Of several parts: the lengths keep them apart. */
 function keyOf(...parts: readonly (string | number)[]): string {
   return `${parts.map((part) => String(part).length).join(" ")}:${parts.join("")}`;
-}
-
-/** Of one statement, by the protocol. */
-const PARAMETERS_MAX = 65_535;
-
-/**
- * The call of the commit function: bodies and blobs are parameters of their own, so that nothing escapes them. Where there
- * are more than a statement takes, they are two arrays.
- */
-export function statement(
-  schema: string,
-  parts: object,
-  { texts, bytes }: Pick<Plan, "texts" | "bytes">,
-): [text: string, values: unknown[]] {
-  const list = (values: readonly unknown[], from: number) => values.map((_, at) => `$${from + at}`).join();
-  const buffers = bytes.map((data) => Buffer.from(data.buffer, data.byteOffset, data.byteLength));
-  if (1 + texts.length + bytes.length > PARAMETERS_MAX) {
-    return [
-      `select ${quote(schema)}.holdfast_commit_1($1, $2::text[], $3::bytea[])`,
-      [JSON.stringify(parts), texts, buffers],
-    ];
-  }
-  return [
-    `select ${quote(schema)}.holdfast_commit_1($1, array[${list(texts, 2)}]::text[], array[${list(bytes, 2 + texts.length)}]::bytea[])`,
-    [JSON.stringify(parts), ...texts, ...buffers],
-  ];
 }
