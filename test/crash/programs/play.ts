@@ -82,7 +82,7 @@ function officialSaver(): SqliteSaver {
 
 /** On a server that many lives share: a name of this one's own. */
 function placeName(): string {
-  return `crash ${createHash("sha256").update(stateDirectory()).digest("hex").slice(0, 24)}`;
+  return `crash-${createHash("sha256").update(stateDirectory()).digest("hex").slice(0, 24)}`;
 }
 
 /** A settle wait's question, as it stands in the thread's state. */
