@@ -367,6 +367,15 @@ export async function eraOf(backend: Backend, thread: string): Promise<number> {
   return (await backend.load(thread, "", undefined)).era;
 }
 
+/** What a list answers whose thread was deleted while it was read. */
+export function deletedWhileRead(thread: string): HoldfastError {
+  return new HoldfastError(
+    "THREAD_DELETED",
+    `Thread ${JSON.stringify(thread)} was deleted while its history was read.`,
+    { details: { thread } },
+  );
+}
+
 /** What a closed backend answers. */
 export function closedError(name: string): HoldfastError {
   return new HoldfastError("CLOSED", `The checkpointer ${name} is closed. Open it again before using it.`, {

@@ -6,6 +6,7 @@ export {
   type CheckpointQuery,
   type Commit,
   closedError,
+  deletedWhileRead,
   type EffectQuery,
   endedWait,
   entriesOf,

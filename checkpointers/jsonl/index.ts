@@ -1,6 +1,7 @@
 /** `holdfast/checkpointers/jsonl`: a checkpointer in a directory, readable with any text tool. */
 
 import { Checkpointer, type CheckpointerOptions } from "holdfast";
+import { CHECKPOINTER_OPTIONS } from "../options.ts";
 import { jsonlBackend } from "./backend.ts";
 import { checkOptions, type JsonlBackendOptions } from "./options.ts";
 
@@ -8,15 +9,6 @@ export { jsonlBackend } from "./backend.ts";
 export type { JsonlBackendOptions } from "./options.ts";
 
 export type JsonlOptions = JsonlBackendOptions & CheckpointerOptions;
-
-/** Every option of {@link Checkpointer}, so that the compiler finds one that is missing here. */
-const checkpointerOptions: Readonly<Record<keyof CheckpointerOptions, true>> = {
-  types: true,
-  maxValueChars: true,
-  journal: true,
-  now: true,
-  effectsOnVolatile: true,
-};
 
 /**
  * Opens a directory, creating it where it is missing, for one process at a time.
@@ -28,7 +20,7 @@ const checkpointerOptions: Readonly<Record<keyof CheckpointerOptions, true>> = {
  * INVALID_ARGUMENT
  */
 export async function jsonl(directory: string, options: JsonlOptions = {}): Promise<Checkpointer> {
-  checkOptions(options, Object.keys(checkpointerOptions));
+  checkOptions(options, CHECKPOINTER_OPTIONS);
   const { fsync, compactBytesMin, files, ...checkpointer } = options;
   return new Checkpointer(await jsonlBackend(directory, { fsync, compactBytesMin, files }), checkpointer);
 }

@@ -1,7 +1,6 @@
 /** What `jsonl(directory, options)` takes, checked. */
 
-import { HoldfastError } from "holdfast";
-import { nearest } from "../nearest.ts";
+import { invalid, refuseUnknown, show } from "../options.ts";
 import type { Files } from "./files.ts";
 
 export interface JsonlBackendOptions {
@@ -20,23 +19,13 @@ const names = ["fsync", "compactBytesMin", "files"];
 
 /** @throws {HoldfastError} INVALID_ARGUMENT; `more` are the names that a caller knows besides */
 export function checkOptions(options: JsonlBackendOptions, more: readonly string[] = []): void {
-  const known = [...names, ...more];
-  for (const name of Object.keys(options)) {
-    if (known.includes(name)) continue;
-    const meant = nearest(name, known);
-    const advice = meant === undefined ? `Its options are ${known.join(", ")}.` : `Did you mean ${meant}?`;
-    throw new HoldfastError("INVALID_ARGUMENT", `jsonl() has no option ${JSON.stringify(name)}. ${advice}`);
-  }
+  refuseUnknown("jsonl()", options, [...names, ...more]);
   const { fsync, compactBytesMin } = options;
   if (fsync !== undefined && typeof fsync !== "boolean") {
-    throw new HoldfastError(
-      "INVALID_ARGUMENT",
-      `The option fsync of jsonl() is ${String(fsync)}, but must be true or false.`,
-    );
+    throw invalid(`The option fsync of jsonl() is ${String(fsync)}, but must be true or false.`);
   }
   if (compactBytesMin !== undefined && !(compactBytesMin >= 0)) {
-    throw new HoldfastError(
-      "INVALID_ARGUMENT",
+    throw invalid(
       `The option compactBytesMin of jsonl() is ${String(compactBytesMin)}, but must be a number of bytes from 0.`,
     );
   }
@@ -45,8 +34,5 @@ export function checkOptions(options: JsonlBackendOptions, more: readonly string
 /** @throws {HoldfastError} INVALID_ARGUMENT where this is no path of a directory */
 export function checkDirectory(directory: string): void {
   if (typeof directory === "string" && directory !== "" && !directory.includes("\0")) return;
-  throw new HoldfastError(
-    "INVALID_ARGUMENT",
-    `The directory of jsonl() must be a path, not ${typeof directory === "string" ? JSON.stringify(directory) : String(directory)}.`,
-  );
+  throw invalid(`The directory of jsonl() must be a path, not ${show(directory)}.`);
 }

@@ -3,6 +3,7 @@
 import type { CheckpointTuple } from "@langchain/langgraph-checkpoint";
 import { type AdoptSource, HoldfastError, type SourceCheckpoint, type SourcePlace } from "holdfast";
 import { newPool, type PgClient, type PgPool } from "../postgres/driver.ts";
+import { quote } from "../postgres/text.ts";
 import { type OfficialReader, postgresSaver } from "./official-savers.ts";
 
 const TABLES = ["checkpoints", "checkpoint_blobs", "checkpoint_writes"];
@@ -68,7 +69,7 @@ class PostgresSource implements AdoptSource {
     this.saver = saver;
     this.#client = client;
     this.#pool = pool;
-    this.#tables = quoted(schema);
+    this.#tables = quote(schema);
     this.#official = official;
   }
 
@@ -130,5 +131,3 @@ async function requireTables(client: PgClient, schema: string): Promise<void> {
     { details: { schema, tables: names } },
   );
 }
-
-const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;

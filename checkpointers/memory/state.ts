@@ -20,7 +20,7 @@ import type {
   WriteRow,
 } from "holdfast";
 import { afterDeletion, type Change, threadDigest, type View, weightOf } from "./change.ts";
-import { compareIds } from "./order.ts";
+import { compareIds } from "../ids.ts";
 import { WaitTable } from "./waits.ts";
 
 interface Namespace {

@@ -4,7 +4,7 @@
  */
 
 import type { WaitQuery, WaitRow, WaitStatus } from "holdfast";
-import { compareIds } from "./order.ts";
+import { compareIds } from "../ids.ts";
 
 const STATUSES: readonly WaitStatus[] = ["open", "answered", "consumed", "superseded"];
 

@@ -6,7 +6,7 @@
 import {
   type CheckpointQuery,
   type CheckpointRow,
-  HoldfastError,
+  deletedWhileRead,
   type StoredCheckpoint,
   type WriteRow,
 } from "holdfast";
@@ -121,7 +121,7 @@ export class History {
       if (rows.length === 0 && state === undefined) return;
       const first: LineageRow | undefined = rows[0];
       if (first === undefined || (state !== undefined && first.place !== state.place)) {
-        if (state !== undefined && !(await this.#isThere(thread, ns, state.place))) throw deletedMeanwhile(thread);
+        if (state !== undefined && !(await this.#isThere(thread, ns, state.place))) throw deletedWhileRead(thread);
         return;
       }
       state ??= { place: first.place, last: first.last ?? "0" };
@@ -186,13 +186,5 @@ function grouped(rows: readonly PageRow[]): { readonly row: StoredCheckpoint; re
   }
   return [...found.values()].flatMap(({ checkpoint, writes, place }) =>
     checkpoint === undefined ? [] : [{ row: { ...checkpoint, writes }, place }],
-  );
-}
-
-function deletedMeanwhile(thread: string): HoldfastError {
-  return new HoldfastError(
-    "THREAD_DELETED",
-    `Thread ${JSON.stringify(thread)} was deleted while its history was read.`,
-    { details: { thread } },
   );
 }

@@ -1,21 +1,13 @@
 /** `holdfast/checkpointers/postgres`: a checkpointer in a Postgres database, by pg. */
 
 import { Checkpointer, type CheckpointerOptions } from "holdfast";
+import { CHECKPOINTER_OPTIONS } from "../options.ts";
 import { postgresBackend } from "./backend.ts";
 import type { PgPool } from "./driver.ts";
 import { checkNames, type PostgresOptions } from "./options.ts";
 
 export { postgresBackend } from "./backend.ts";
 export type { PostgresOptions } from "./options.ts";
-
-/** Every option of {@link Checkpointer}, so that the compiler finds one that is missing here. */
-const CHECKPOINTER_OPTIONS: Readonly<Record<keyof CheckpointerOptions, true>> = {
-  types: true,
-  maxValueChars: true,
-  journal: true,
-  now: true,
-  effectsOnVolatile: true,
-};
 
 /**
  * A checkpointer in the database at `target`: a URL (`postgres://user@host/database`), or a `Pool` of pg that stays yours.
@@ -29,7 +21,7 @@ export async function postgres(
   target: string | PgPool,
   options: PostgresOptions & CheckpointerOptions = {},
 ): Promise<Checkpointer> {
-  checkNames(options, Object.keys(CHECKPOINTER_OPTIONS));
+  checkNames(options, CHECKPOINTER_OPTIONS);
   const { schema, leaseMs, retryForMs, answerTimeoutMs, ...checkpointer } = options;
   return new Checkpointer(
     await postgresBackend(target, { schema, leaseMs, retryForMs, answerTimeoutMs }),

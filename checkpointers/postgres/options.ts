@@ -1,7 +1,6 @@
 /** What `postgres(url | pool, options)` takes, checked. */
 
-import { HoldfastError } from "holdfast";
-import { nearest } from "../nearest.ts";
+import { invalid, refuseUnknown, show, wholeMs } from "../options.ts";
 
 export interface PostgresOptions {
   /** Schema of the tables; made where it is missing and the role may. Any name. Default `"public"`. */
@@ -34,17 +33,7 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /** Refuses names that are no option; `more` are the names that a caller knows besides. */
 export function checkNames(options: object, more: readonly string[] = []): void {
-  if (typeof options !== "object" || options === null) {
-    throw invalid(`The options of postgres() must be an object, not ${show(options)}.`);
-  }
-  const names = [...NAMES, ...more];
-  for (const name of Object.keys(options)) {
-    if (names.includes(name)) continue;
-    const near = nearest(name, names);
-    throw invalid(
-      `postgres() has no option ${show(name)}. ${near === undefined ? `Its options are ${names.join(", ")}.` : `Did you mean ${near}?`}`,
-    );
-  }
+  refuseUnknown("postgres()", options, [...NAMES, ...more]);
 }
 
 export function checkOptions(options: PostgresOptions): CheckedOptions {
@@ -61,14 +50,9 @@ export function checkOptions(options: PostgresOptions): CheckedOptions {
   if (schema.startsWith("pg_")) {
     throw invalid(`The option schema is ${show(schema)}, but Postgres keeps names that begin with pg_ for itself.`);
   }
-  for (const [name, value, least] of [
-    ["leaseMs", leaseMs, 1000],
-    ["retryForMs", retryForMs, 0],
-    ["answerTimeoutMs", answerTimeoutMs, 100],
-  ] as const) {
-    if (Number.isInteger(value) && value >= least && value <= TIMER_MS_MAX) continue;
-    throw invalid(`The option ${name} is ${show(value)}, but must be a whole number of milliseconds from ${least}.`);
-  }
+  wholeMs("leaseMs", leaseMs, 1000, TIMER_MS_MAX);
+  wholeMs("retryForMs", retryForMs, 0, TIMER_MS_MAX);
+  wholeMs("answerTimeoutMs", answerTimeoutMs, 100, TIMER_MS_MAX);
   return { schema, leaseMs, retryForMs, answerTimeoutMs };
 }
 
@@ -89,12 +73,4 @@ export function checkTarget(target: unknown): string {
 
 function withoutPassword(url: string): string {
   return url.replace(/:[^:@/]*@/, ":…@");
-}
-
-function invalid(message: string): HoldfastError {
-  return new HoldfastError("INVALID_ARGUMENT", message);
-}
-
-function show(value: unknown): string {
-  return typeof value === "string" ? JSON.stringify(value) : String(value);
 }

@@ -4,26 +4,13 @@
  * U+0000 becomes 01 01, U+0001 becomes 01 02, half of a surrogate pair (only in bodies and blobs) 01 03 and its digits.
  */
 
-import { HoldfastError } from "holdfast";
+import { isWellFormed, wellFormed } from "../ids.ts";
 
 const ESCAPE = "\u0001";
 
-/** Whether the text has a UTF-8 form, that is no half of a surrogate pair. */
-function isWellFormed(text: string): boolean {
-  // In every supported Node, but only in the types of ES2024.
-  return (text as string & { isWellFormed(): boolean }).isWellFormed();
-}
-
-/** @throws {HoldfastError} INVALID_ID where the id has half a surrogate pair: it has no UTF-8 */
+/** @throws {HoldfastError} INVALID_ID */
 export function packId(id: string): string {
-  if (!isWellFormed(id)) {
-    throw new HoldfastError(
-      "INVALID_ID",
-      `The id ${JSON.stringify(id)} holds half a surrogate pair. Use well-formed text for ids.`,
-      { details: { id } },
-    );
-  }
-  return packText(id);
+  return packText(wellFormed(id));
 }
 
 /** Text that must come back as it is, whatever it holds. */

@@ -1,6 +1,7 @@
 /** Operations as arguments of the commit script. */
 
 import type { Commit, Op } from "holdfast";
+import { wellFormed } from "../ids.ts";
 import * as ids from "./ids.ts";
 import { packCheckpoint, packData, packDecision, packEffect, packItems, packWait, packWrites } from "./rows.ts";
 
@@ -89,21 +90,21 @@ function pushOp(args: Argument[], op: Exclude<Op, { kind: "deleteThread" }>, thr
     case "items": {
       args.push("I", ...place, ids.itemsField(op.list, op.start), packItems(op), ids.listPrefix(op.list));
       if (op.base === undefined) args.push("", "");
-      else args.push(ids.baseField(op.list), `${op.base.length}:${ids.checked(op.base.list)}`);
+      else args.push(ids.baseField(op.list), `${op.base.length}:${wellFormed(op.base.list)}`);
       return;
     }
     case "blob":
       args.push("B", ...place, ids.blobField(op.hash), packData(op.data));
       return;
     case "effect":
-      args.push("E", ...place, ids.checked(op.row.key), op.expect === null ? "" : `${op.expect}`);
+      args.push("E", ...place, wellFormed(op.row.key), op.expect === null ? "" : `${op.expect}`);
       args.push(op.row.ordinal === -1 ? "g" : "", packEffect(op.row));
       return;
     case "wait":
-      args.push("Q", ...place, ids.checked(op.row.id), op.expect === null ? "" : `${op.expect}`, packWait(op.row));
+      args.push("Q", ...place, wellFormed(op.row.id), op.expect === null ? "" : `${op.expect}`, packWait(op.row));
       return;
     case "endWait":
-      args.push("X", ...place, ids.checked(op.id));
+      args.push("X", ...place, wellFormed(op.id));
       return;
     case "decision":
       args.push("D", ...place, `${op.row.seq}`, ids.decisionField(op.row.seq), packDecision(op.row));

@@ -2,10 +2,10 @@
  * Lists of checkpoints, read page by page. A page is one script; between two pages the server keeps nothing for a reader.
  */
 
-import { type CheckpointQuery, HoldfastError, type StoredCheckpoint } from "holdfast";
-import { compareIds } from "../memory/order.ts";
+import { type CheckpointQuery, deletedWhileRead, type StoredCheckpoint } from "holdfast";
 import type { Connection } from "./connection.ts";
-import { checked, part, threadDigest } from "./ids.ts";
+import { compareIds, insertByNext, wellFormed } from "../ids.ts";
+import { part, threadDigest } from "./ids.ts";
 import { ROWS, writeRows } from "./reads.ts";
 import { unpackCheckpoint } from "./rows.ts";
 import { lua, script } from "./script.ts";
@@ -116,7 +116,7 @@ export class History {
       const first = source.rows[0];
       if (first === undefined) continue;
       source.next = first.id;
-      insert(sources, source);
+      insertByNext(sources, source);
     }
   }
 
@@ -130,13 +130,13 @@ export class History {
     let era: number | undefined;
     let version = "";
     for (let next: string | undefined = id; next !== undefined; ) {
-      const args: string[] = [threadDigest(thread), part(ns), checked(next), version, `${PAGE}`];
+      const args: string[] = [threadDigest(thread), part(ns), wellFormed(next), version, `${PAGE}`];
       const [eraNow, versionNow, found] = (await this.#connection.run(ancestorsScript, ...args)) as [
         number,
         Buffer,
         RawRow[],
       ];
-      if (era !== undefined && eraNow !== era) throw deletedMeanwhile(thread);
+      if (era !== undefined && eraNow !== era) throw deletedWhileRead(thread);
       era = eraNow;
       version = versionNow.toString();
       next = undefined;
@@ -165,7 +165,7 @@ export class History {
   /** The sources that have anything, by ascending `next`. */
   async #sources(query: CheckpointQuery): Promise<Source[]> {
     const sources: Source[] = [];
-    const bounds = [query.ns, query.id, query.before].map((text) => (text === undefined ? "" : `=${checked(text)}`));
+    const bounds = [query.ns, query.id, query.before].map((text) => (text === undefined ? "" : `=${wellFormed(text)}`));
     const ask = async (threads: readonly string[]) => {
       const found = (await this.#connection.run(sourcesScript, ...bounds, ...threads.map(threadDigest))) as [
         number,
@@ -193,25 +193,4 @@ export class History {
 function stored(thread: string, ns: string, [id, row, writes]: RawRow): StoredCheckpoint {
   const text = id.toString();
   return { ...unpackCheckpoint(thread, ns, text, row), writes: writeRows(text, writes) };
-}
-
-function insert(sources: Source[], source: Source): void {
-  let low = 0;
-  let high = sources.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (compareIds((sources[middle] as Source).next, source.next) <= 0) low = middle + 1;
-    else high = middle;
-  }
-  sources.splice(low, 0, source);
-}
-
-function deletedMeanwhile(thread: string): HoldfastError {
-  return new HoldfastError(
-    "THREAD_DELETED",
-    `Thread ${JSON.stringify(thread)} was deleted while its history was read.`,
-    {
-      details: { thread },
-    },
-  );
 }

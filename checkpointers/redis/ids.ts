@@ -5,7 +5,7 @@
  */
 
 import { hash } from "node:crypto";
-import { HoldfastError } from "holdfast";
+import { wellFormed } from "../ids.ts";
 
 /** Threads whose digest is remembered. */
 const KNOWN_MAX = 1000;
@@ -15,45 +15,30 @@ const known = new Map<string, string>();
 export function threadDigest(thread: string): string {
   let digest = known.get(thread);
   if (digest === undefined) {
-    digest = hash("sha256", `holdfast thread ${checked(thread)}`, "hex");
+    digest = hash("sha256", `holdfast thread ${wellFormed(thread)}`, "hex");
     if (known.size >= KNOWN_MAX) known.clear();
     known.set(thread, digest);
   }
   return digest;
 }
 
-/** @throws {HoldfastError} INVALID_ID where the id has half a surrogate pair: it has no UTF-8. */
-export function checked(id: string): string {
-  if (isWellFormed(id)) return id;
-  throw new HoldfastError(
-    "INVALID_ID",
-    `The id ${JSON.stringify(id)} holds half a surrogate pair. Use well-formed text for ids.`,
-    { details: { id } },
-  );
-}
-
-export function isWellFormed(text: string): boolean {
-  // In every supported Node, but only in the types of ES2024.
-  return (text as string & { isWellFormed(): boolean }).isWellFormed();
-}
-
 /** `<bytes>:<text>`, which the scripts can take apart again. */
 export function part(text: string): string {
-  return `${Buffer.byteLength(checked(text))}:${text}`;
+  return `${Buffer.byteLength(wellFormed(text))}:${text}`;
 }
 
 /** Fields of a thread's hash; where rows are listed, also the members of its index. */
-export const headField = (ns: string) => `n${checked(ns)}`;
+export const headField = (ns: string) => `n${wellFormed(ns)}`;
 export const checkpointPrefix = (ns: string) => `c${part(ns)}`;
-export const checkpointField = (ns: string, id: string) => checkpointPrefix(ns) + checked(id);
+export const checkpointField = (ns: string, id: string) => checkpointPrefix(ns) + wellFormed(id);
 export const writesPrefix = (ns: string, checkpoint: string, task: string) =>
   `w${part(ns)}${part(checkpoint)}${part(task)}`;
 /** Regular slots after special ones; the letter tells the scripts which it is. */
 export const slotName = (slot: number) => (slot < 0 ? `s${-slot}` : `t${`${slot}`.padStart(6, "0")}`);
 export const listPrefix = (list: string) => `i${part(list)}`;
 export const itemsField = (list: string, start: number) => listPrefix(list) + paddedNumber(start);
-export const baseField = (list: string) => `b${checked(list)}`;
-export const blobField = (hash: string) => `B${checked(hash)}`;
+export const baseField = (list: string) => `b${wellFormed(list)}`;
+export const blobField = (hash: string) => `B${wellFormed(hash)}`;
 export const decisionField = (seq: number) => `D${seq}`;
 
 /** Whole numbers from 0, in the order of their digits. */

@@ -1,6 +1,7 @@
 /** `holdfast/checkpointers/redis`: a checkpointer on Redis or Valkey, by ioredis. */
 
 import { Checkpointer, type CheckpointerOptions } from "holdfast";
+import { CHECKPOINTER_OPTIONS } from "../options.ts";
 import { redisBackend } from "./backend.ts";
 import type { RedisClient } from "./driver.ts";
 import { checkNames, type RedisOptions } from "./options.ts";
@@ -8,15 +9,6 @@ import { checkNames, type RedisOptions } from "./options.ts";
 export { redisBackend } from "./backend.ts";
 export type { RedisClient } from "./driver.ts";
 export type { RedisOptions } from "./options.ts";
-
-/** Every option of {@link Checkpointer}, so that the compiler finds one that is missing here. */
-const CHECKPOINTER_OPTIONS: Readonly<Record<keyof CheckpointerOptions, true>> = {
-  types: true,
-  maxValueChars: true,
-  journal: true,
-  now: true,
-  effectsOnVolatile: true,
-};
 
 /**
  * A checkpointer on a Redis server (6 or later) or Valkey: `"redis://host:6379/0"`, `"rediss://…"`, the path of a unix
@@ -31,7 +23,7 @@ export async function redis(
   target: string | RedisClient,
   options: RedisOptions & CheckpointerOptions = {},
 ): Promise<Checkpointer> {
-  checkNames(options, Object.keys(CHECKPOINTER_OPTIONS));
+  checkNames(options, CHECKPOINTER_OPTIONS);
   const { prefix, ttl, durability, leaseMs, retryMs, answerTimeoutMs, allowEviction, ...checkpointer } = options;
   const own = { prefix, ttl, durability, leaseMs, retryMs, answerTimeoutMs, allowEviction };
   return new Checkpointer(await redisBackend(target, own), checkpointer);

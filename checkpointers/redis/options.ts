@@ -1,7 +1,7 @@
 /** What `redis(url, options)` takes, checked. */
 
-import { type BackendDurability, type Duration, durationMs, HoldfastError } from "holdfast";
-import { nearest } from "../nearest.ts";
+import { type BackendDurability, type Duration, durationMs } from "holdfast";
+import { invalid, refuseUnknown, show, wholeMs } from "../options.ts";
 
 export interface RedisOptions {
   /** Begins the name of every key, inside the hash tag: a store of its own. Default `"holdfast"`. */
@@ -52,16 +52,7 @@ const LEVELS: readonly BackendDurability[] = ["fsync", "os", "none"];
 
 /** Refuses names that are no option; `more` are the names that a caller knows besides. */
 export function checkNames(options: object, more: readonly string[] = []): void {
-  if (typeof options !== "object" || options === null)
-    throw invalid(`The options of redis() must be an object, not ${show(options)}.`);
-  const names = [...Object.keys(NAMES), ...more];
-  for (const name of Object.keys(options)) {
-    if (names.includes(name)) continue;
-    const near = nearest(name, names);
-    throw invalid(
-      `redis() has no option ${show(name)}. ${near === undefined ? `Its options are ${names.join(", ")}.` : `Did you mean ${near}?`}`,
-    );
-  }
+  refuseUnknown("redis()", options, [...Object.keys(NAMES), ...more]);
 }
 
 export function checkOptions(options: RedisOptions): CheckedOptions {
@@ -79,11 +70,11 @@ export function checkOptions(options: RedisOptions): CheckedOptions {
     throw invalid(`The option allowEviction is ${show(allowEviction)}, but must be true or false.`);
   return {
     prefix,
-    ttlMs: ttl === undefined ? undefined : atLeast("ttl", durationMs("The option ttl", ttl), 1),
+    ttlMs: ttl === undefined ? undefined : wholeMs("ttl", durationMs("The option ttl", ttl), 1, MS_MAX),
     durability,
-    leaseMs: atLeast("leaseMs", leaseMs, 1000),
-    retryMs: atLeast("retryMs", retryMs, 0),
-    answerTimeoutMs: atLeast("answerTimeoutMs", answerTimeoutMs, 100),
+    leaseMs: wholeMs("leaseMs", leaseMs, 1000, MS_MAX),
+    retryMs: wholeMs("retryMs", retryMs, 0, MS_MAX),
+    answerTimeoutMs: wholeMs("answerTimeoutMs", answerTimeoutMs, 100, MS_MAX),
     allowEviction,
   };
 }
@@ -95,17 +86,4 @@ export function checkUrl(url: string): void {
   throw invalid(
     `redis() takes "redis://host:6379/0", "rediss://…" for TLS, or the path of a unix socket, not ${show(url)}.`,
   );
-}
-
-function atLeast(name: string, value: number, least: number): number {
-  if (Number.isInteger(value) && value >= least && value <= MS_MAX) return value;
-  throw invalid(`The option ${name} is ${show(value)}, but must be a whole number of milliseconds from ${least}.`);
-}
-
-function invalid(message: string): HoldfastError {
-  return new HoldfastError("INVALID_ARGUMENT", message);
-}
-
-function show(value: unknown): string {
-  return typeof value === "string" ? JSON.stringify(value) : String(value);
 }

@@ -2,6 +2,7 @@
 
 import type { EffectQuery, EffectRow, ItemsRow, Loaded, WriteRow } from "holdfast";
 import type { Connection } from "./connection.ts";
+import { wellFormed } from "../ids.ts";
 import * as ids from "./ids.ts";
 import { unpackCheckpoint, unpackData, unpackEffect, unpackItems, unpackWait, unpackWrites } from "./rows.ts";
 import { lua, script } from "./script.ts";
@@ -117,7 +118,7 @@ export class Reads {
 
   async load(thread: string, ns: string, id: string | undefined): Promise<Loaded> {
     const place = [ids.threadDigest(thread), ns, ids.part(ns), ns === "" ? "1" : "0"];
-    if (id !== undefined) place.push(ids.checked(id));
+    if (id !== undefined) place.push(wellFormed(id));
     const [era, head, wanted, row, writes = [], waits = []] = (await this.#connection.run(loadScript, ...place)) as [
       number,
       (Buffer | null)?,
@@ -138,7 +139,7 @@ export class Reads {
 
   /** Rows are whole: the last one before a base's end, or before `length`, may hold more items than are asked for. */
   async items(thread: string, list: string, length: number): Promise<{ rows: ItemsRow[]; extended: boolean }> {
-    const answer = await this.#connection.run(itemsScript, ids.threadDigest(thread), ids.checked(list), `${length}`);
+    const answer = await this.#connection.run(itemsScript, ids.threadDigest(thread), wellFormed(list), `${length}`);
     const segments = (answer as [Buffer, number, Buffer[], Buffer[]][]).map(([name, beyond, starts, values]) => {
       const of = name.toString();
       const rows = starts.map((start, at) => unpackItems(of, Number(start), values[at] as Buffer));
@@ -171,7 +172,7 @@ export class Reads {
 
 /** Thread, what its members begin with, and how many parts stand before the key in what is left of one. */
 function argsOf(query: EffectQuery): string[] {
-  if ("key" in query) return ["key", ids.checked(query.key)];
+  if ("key" in query) return ["key", wellFormed(query.key)];
   const digest = ids.threadDigest(query.thread);
   if ("digest" in query) return [digest, `f${ids.part(query.digest)}${ids.part(query.name)}`, "2"];
   return [digest, query.task === undefined ? "t" : `t${ids.part(query.task)}`, "1"];

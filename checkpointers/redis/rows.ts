@@ -4,7 +4,8 @@
  */
 
 import type { CheckpointRow, DecisionRow, EffectRow, ItemsRow, WaitRow, WaitStatus, WriteRow } from "holdfast";
-import { isWellFormed, part, sortableMoment } from "./ids.ts";
+import { isWellFormed } from "../ids.ts";
+import { part, sortableMoment } from "./ids.ts";
 
 /** By the digit that stands for it in indexes. */
 export const STATUSES: readonly WaitStatus[] = ["open", "answered", "consumed", "superseded"];

@@ -1,10 +1,11 @@
 /** Reads of waits and decisions. */
 
 import type { DecisionRow, WaitQuery, WaitRow, WaitStatus } from "holdfast";
-import { compareIds } from "../memory/order.ts";
+import { compareIds } from "../ids.ts";
 import type { Connection } from "./connection.ts";
 import type { History } from "./history.ts";
-import { checked, part, sortableMoment, threadDigest } from "./ids.ts";
+import { wellFormed } from "../ids.ts";
+import { part, sortableMoment, threadDigest } from "./ids.ts";
 import { STATUSES, unpackDecision, unpackWait } from "./rows.ts";
 import { lua, script } from "./script.ts";
 
@@ -96,7 +97,7 @@ export class WaitReads {
     const { id, status = STATUSES, dueBy, limit = Number.POSITIVE_INFINITY } = query;
     if (limit <= 0 || status.length === 0) return [];
     const matches = matcher(query);
-    if (id !== undefined) return (await this.#rows(byIdScript, checked(id))).filter(matches);
+    if (id !== undefined) return (await this.#rows(byIdScript, wellFormed(id))).filter(matches);
     const onlyOpen = status.every((name) => name === "open");
     if (dueBy !== undefined && onlyOpen && query.thread === undefined && query.owner === undefined) {
       const due = await this.#rows(dueScript, sortableMoment(dueBy));
@@ -113,7 +114,7 @@ export class WaitReads {
     // Nothing is left out where only what the index holds is asked for.
     const page = isIndexed(query) ? Math.min(limit, 10 * PAGE) : PAGE;
     const found: WaitRow[] = [];
-    let place = after === undefined ? "" : sortableMoment(after.openedAt) + checked(after.id);
+    let place = after === undefined ? "" : sortableMoment(after.openedAt) + wellFormed(after.id);
     for (;;) {
       const [next, flat] = (await this.#connection.run(listScript, T, prefix, place, `${page}`, ...statuses)) as [
         Buffer | null,

@@ -1,7 +1,8 @@
 /** Values of columns that are not ids. */
 
 import type { EffectRow, EffectStatus } from "holdfast";
-import { isWellFormed, type Packed, packDigest, packId, packText, unpackDigest, unpackId } from "./ids.ts";
+import { isWellFormed, wellFormed } from "../ids.ts";
+import { type Packed, packDigest, packId, unpackDigest, unpackId } from "./ids.ts";
 
 /**
  * A text column that must give back every JavaScript string. UTF-8 has no half surrogate pairs, so a string with one is
@@ -50,10 +51,10 @@ export const EFFECT_COLUMNS = /* sql */ `
 /** The effect's columns after its key and thread number. */
 export function storeEffect(row: EffectRow): unknown[] {
   return [
-    packText(row.ns),
+    wellFormed(row.ns),
     packId(row.checkpoint),
     packId(row.task),
-    packText(row.name),
+    wellFormed(row.name),
     packDigest(row.digest),
     row.ordinal,
     row.status,

@@ -30,7 +30,8 @@ import {
   storeEffect,
   storeText,
 } from "./columns.ts";
-import { type Packed, packDigest, packId, packText, packToken, unpackId } from "./ids.ts";
+import { wellFormed } from "../ids.ts";
+import { type Packed, packDigest, packId, packToken, unpackId } from "./ids.ts";
 import { type Thread, Threads } from "./threads.ts";
 import { AGAIN } from "./turns.ts";
 import { WaitCommitter } from "./wait-commit.ts";
@@ -211,7 +212,7 @@ export class Committer {
       threads.namespaceNumberOf(thread, op.ns),
       id,
       parent,
-      packText(op.source),
+      wellFormed(op.source),
       storeText(op.body),
     );
     threads.moveHead(thread, op.ns, id);
@@ -226,14 +227,14 @@ export class Committer {
     // Nearly always this is the task's first call, which nothing can refuse: no look first. Special rows that are there
     // already stay in front of what this row says of their index.
     if (op.slot === undefined) {
-      const { changes } = this.#firstWrites.run(nsNo, checkpoint, task, packText(op.path), runOf, storeText(op.body));
+      const { changes } = this.#firstWrites.run(nsNo, checkpoint, task, wellFormed(op.path), runOf, storeText(op.body));
       if (changes > 0) return undefined;
     }
     const stored = op.slot === undefined ? this.#stored(op, nsNo, checkpoint, task) : [];
     const { row, verdict } = planWrites(op, stored);
     if (verdict !== undefined) return verdict;
     if (row === undefined) return undefined;
-    this.#putWrites.run(nsNo, checkpoint, task, row.slot, packText(row.path), runOf, storeText(row.body));
+    this.#putWrites.run(nsNo, checkpoint, task, row.slot, wellFormed(row.path), runOf, storeText(row.body));
     return undefined;
   }
 

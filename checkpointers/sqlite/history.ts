@@ -4,8 +4,9 @@
  */
 
 import type { Database, Statement } from "better-sqlite3";
-import { type CheckpointQuery, HoldfastError, type StoredCheckpoint } from "holdfast";
-import { compareIds, type Packed, packId, unpackId, uuidBound } from "./ids.ts";
+import { type CheckpointQuery, deletedWhileRead, type StoredCheckpoint } from "holdfast";
+import { compareIds, insertByNext } from "../ids.ts";
+import { type Packed, packId, unpackId, uuidBound } from "./ids.ts";
 import type { Place, Reads } from "./reads.ts";
 import type { Turns } from "./turns.ts";
 
@@ -61,7 +62,7 @@ export class History {
     const sources = await this.#sources(query);
     for (let source = sources.pop(); source !== undefined; source = sources.pop()) {
       const rows = await this.#pageOf(source, sources.at(-1)?.next, Math.min(PAGE, left));
-      if (source.next !== undefined) insert(sources, source);
+      if (source.next !== undefined) insertByNext(sources, source);
       yield* rows;
       left -= rows.length;
       if (left <= 0) return;
@@ -86,7 +87,7 @@ export class History {
           era = place.era;
           lastRow = (this.#lastRow.get() as number | null) ?? 0;
         }
-        if (place === undefined || place.era !== era) throw deletedMeanwhile(thread);
+        if (place === undefined || place.era !== era) throw deletedWhileRead(thread);
         return this.#lineage(place, from, seen, lastRow);
       });
       yield* page.rows;
@@ -178,25 +179,4 @@ export class History {
 /** The bound that stands for `text` among ids of one kind. */
 function bound(packed: boolean, text: string): Packed {
   return packed ? uuidBound(text) : text;
-}
-
-function insert(sources: Source[], source: Source): void {
-  let low = 0;
-  let high = sources.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (compareIds((sources[middle] as Source).next as string, source.next as string) <= 0) low = middle + 1;
-    else high = middle;
-  }
-  sources.splice(low, 0, source);
-}
-
-function deletedMeanwhile(thread: string): HoldfastError {
-  return new HoldfastError(
-    "THREAD_DELETED",
-    `Thread ${JSON.stringify(thread)} was deleted while its history was read.`,
-    {
-      details: { thread },
-    },
-  );
 }

@@ -6,7 +6,7 @@
  */
 
 import { hash } from "node:crypto";
-import { HoldfastError } from "holdfast";
+import { wellFormed } from "../ids.ts";
 
 /** What a column of packed ids holds. */
 export type Packed = string | Buffer;
@@ -22,7 +22,7 @@ const nibble = (code: number): number => (code < 128 ? (NIBBLES[code] as number)
 
 /** Packs an id. Throws INVALID_ID where the id has half a surrogate pair: it has no UTF-8. */
 export function packId(id: string): Packed {
-  return (id.length === UUID_LENGTH ? packUuid(id) : undefined) ?? packText(id);
+  return (id.length === UUID_LENGTH ? packUuid(id) : undefined) ?? wellFormed(id);
 }
 
 function packUuid(id: string): Buffer | undefined {
@@ -41,24 +41,6 @@ function packUuid(id: string): Buffer | undefined {
   return bytes;
 }
 
-/** Whether the text has a UTF-8 form, that is no half of a surrogate pair. */
-export function isWellFormed(text: string): boolean {
-  // In every supported Node, but only in the types of ES2024.
-  return (text as string & { isWellFormed(): boolean }).isWellFormed();
-}
-
-/** Text that SQLite must give back as it is. */
-export function packText(id: string): string {
-  if (isWellFormed(id)) return id;
-  throw new HoldfastError(
-    "INVALID_ID",
-    `The id ${JSON.stringify(id)} holds half a surrogate pair. Use well-formed text for ids.`,
-    {
-      details: { id },
-    },
-  );
-}
-
 export function unpackId(packed: Packed): string {
   if (typeof packed === "string") return packed;
   const hex = packed.toString("hex");
@@ -69,7 +51,7 @@ const DIGEST = /^[0-9a-f]{64}$/;
 
 /** Packs 64 lower-case hex digits to 32 bytes: keys and digests of effects. */
 export function packDigest(digest: string): Packed {
-  return DIGEST.test(digest) ? Buffer.from(digest, "hex") : packText(digest);
+  return DIGEST.test(digest) ? Buffer.from(digest, "hex") : wellFormed(digest);
 }
 
 export function unpackDigest(packed: Packed): string {
@@ -80,7 +62,7 @@ const TOKEN = /^(?:[A-Za-z0-9_-]{4})+$/;
 
 /** Packs base64url text without a rest to three quarters of its length: hashes of blobs and ids of lists. */
 export function packToken(token: string): Packed {
-  return TOKEN.test(token) ? Buffer.from(token, "base64url") : packText(token);
+  return TOKEN.test(token) ? Buffer.from(token, "base64url") : wellFormed(token);
 }
 
 export function unpackToken(packed: Packed): string {
@@ -91,20 +73,6 @@ export function unpackToken(packed: Packed): string {
 export function threadDigest(thread: string): Buffer {
   return hash("sha256", `holdfast thread ${thread}`, "buffer");
 }
-
-/** Code point order, the order of the lists. JavaScript's own compares UTF-16 units. */
-export function compareIds(a: string, b: string): number {
-  const length = Math.min(a.length, b.length);
-  for (let i = 0; i < length; i++) {
-    const x = a.charCodeAt(i);
-    const y = b.charCodeAt(i);
-    // Surrogates (code points above 0xFFFF) sort after the units 0xE000–0xFFFF.
-    if (x !== y) return (isSurrogate(x) ? x + 0x10000 : x) - (isSurrogate(y) ? y + 0x10000 : y);
-  }
-  return a.length - b.length;
-}
-
-const isSurrogate = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdfff;
 
 /**
  * The bound for packed UUIDs that stands for any text: a UUID's bytes are below it exactly where its text sorts before

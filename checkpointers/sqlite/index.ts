@@ -1,20 +1,12 @@
 /** `holdfast/checkpointers/sqlite`: a checkpointer in an SQLite file, by better-sqlite3. */
 
 import { Checkpointer, type CheckpointerOptions } from "holdfast";
+import { CHECKPOINTER_OPTIONS } from "../options.ts";
 import { sqliteBackend } from "./backend.ts";
 import { checkNames, type SqliteOptions } from "./options.ts";
 
 export { sqliteBackend } from "./backend.ts";
 export type { SqliteOptions, Synchronous } from "./options.ts";
-
-/** Every option of {@link Checkpointer}, so that the compiler finds one that is missing here. */
-const CHECKPOINTER_OPTIONS: Readonly<Record<keyof CheckpointerOptions, true>> = {
-  types: true,
-  maxValueChars: true,
-  journal: true,
-  now: true,
-  effectsOnVolatile: true,
-};
 
 /**
  * A checkpointer in the file `file`, which is created where it is missing; the directory must exist.
@@ -25,7 +17,7 @@ const CHECKPOINTER_OPTIONS: Readonly<Record<keyof CheckpointerOptions, true>> = 
  * @throws {HoldfastError} what {@link sqliteBackend} throws
  */
 export async function sqlite(file: string, options: SqliteOptions & CheckpointerOptions = {}): Promise<Checkpointer> {
-  checkNames(options, Object.keys(CHECKPOINTER_OPTIONS));
+  checkNames(options, CHECKPOINTER_OPTIONS);
   const { synchronous, busyTimeoutMs, readonly, ...checkpointer } = options;
   return new Checkpointer(await sqliteBackend(file, { synchronous, busyTimeoutMs, readonly }), checkpointer);
 }

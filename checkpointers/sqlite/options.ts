@@ -1,7 +1,6 @@
 /** What `sqlite(file, options)` takes, checked. */
 
-import { HoldfastError } from "holdfast";
-import { nearest } from "../nearest.ts";
+import { invalid, refuseUnknown, show, wholeMs } from "../options.ts";
 
 /** What is safe once a commit is acknowledged: FULL also after a loss of power, NORMAL and OFF after a kill. */
 export type Synchronous = "FULL" | "NORMAL" | "OFF";
@@ -36,16 +35,7 @@ const BUSY_TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
 /** Refuses names that are no option; `more` are the names that a caller knows besides. */
 export function checkNames(options: object, more: readonly string[] = []): void {
-  if (typeof options !== "object" || options === null)
-    throw invalid(`The options of sqlite() must be an object, not ${show(options)}.`);
-  const names = [...NAMES, ...more];
-  for (const name of Object.keys(options)) {
-    if (names.includes(name)) continue;
-    const near = nearest(name, names);
-    throw invalid(
-      `sqlite() has no option ${show(name)}. ${near === undefined ? `Its options are ${names.join(", ")}.` : `Did you mean ${near}?`}`,
-    );
-  }
+  refuseUnknown("sqlite()", options, [...NAMES, ...more]);
 }
 
 export function checkOptions(options: SqliteOptions): CheckedOptions {
@@ -57,11 +47,7 @@ export function checkOptions(options: SqliteOptions): CheckedOptions {
       `The option synchronous is ${show(synchronous)}, but must be "FULL", "NORMAL" or "OFF".${near ? ` Did you mean "${near}"?` : ""}`,
     );
   }
-  if (!Number.isInteger(busyTimeoutMs) || busyTimeoutMs < 0 || busyTimeoutMs > BUSY_TIMEOUT_MS_MAX) {
-    throw invalid(
-      `The option busyTimeoutMs is ${show(busyTimeoutMs)}, but must be a whole number of milliseconds from 0.`,
-    );
-  }
+  wholeMs("busyTimeoutMs", busyTimeoutMs, 0, BUSY_TIMEOUT_MS_MAX);
   if (typeof readonly !== "boolean")
     throw invalid(`The option readonly is ${show(readonly)}, but must be true or false.`);
   return { synchronous, busyTimeoutMs, readonly };
@@ -81,12 +67,4 @@ export function checkFile(file: string): void {
   // better-sqlite3 trims names: it would open another file.
   if (file !== file.trim() || file.includes("\0"))
     throw invalid(`sqlite(${show(file)}): the path has a space at an end, or a NUL.`);
-}
-
-function invalid(message: string): HoldfastError {
-  return new HoldfastError("INVALID_ARGUMENT", message);
-}
-
-function show(value: unknown): string {
-  return typeof value === "string" ? JSON.stringify(value) : String(value);
 }

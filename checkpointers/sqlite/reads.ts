@@ -4,7 +4,8 @@ import type { Database, Statement } from "better-sqlite3";
 import type { CheckpointRow, EffectQuery, EffectRow, ItemsRow, Loaded, StoredCheckpoint, WriteRow } from "holdfast";
 import { EFFECT_COLUMNS, readBlob, readEffect, readText, type StoredEffect } from "./columns.ts";
 import type { WaitReads } from "./wait-reads.ts";
-import { type Packed, packDigest, packId, packText, packToken, threadDigest, unpackId, unpackToken } from "./ids.ts";
+import { wellFormed } from "../ids.ts";
+import { type Packed, packDigest, packId, packToken, threadDigest, unpackId, unpackToken } from "./ids.ts";
 
 type StoredRow = [
   task: Packed | number,
@@ -135,7 +136,7 @@ export class Reads {
   }
 
   #place(thread: string, threadNo: number, ns: string): Place | undefined {
-    const found = this.#namespace.get(threadNo, packText(ns)) as [number, Packed | null] | undefined;
+    const found = this.#namespace.get(threadNo, wellFormed(ns)) as [number, Packed | null] | undefined;
     return found && { thread, threadNo, ns, nsNo: found[0], head: found[1] ?? undefined };
   }
 
@@ -245,7 +246,7 @@ export class Reads {
     const threadNo = query.thread === "" ? 0 : this.#threadNo(query.thread);
     if (threadNo === undefined) return [];
     if ("digest" in query) {
-      return this.#effectsOfInput.all(threadNo, packDigest(query.digest), packText(query.name)) as StoredEffect[];
+      return this.#effectsOfInput.all(threadNo, packDigest(query.digest), wellFormed(query.name)) as StoredEffect[];
     }
     if (query.task === undefined) return this.#effectsOfThread.all(threadNo) as StoredEffect[];
     return this.#effectsOfTask.all(threadNo, packId(query.task)) as StoredEffect[];

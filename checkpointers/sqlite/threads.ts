@@ -5,7 +5,8 @@
  */
 
 import type { Database, Statement } from "better-sqlite3";
-import { type Packed, packId, packText, threadDigest, unpackId } from "./ids.ts";
+import { wellFormed } from "../ids.ts";
+import { type Packed, packId, threadDigest, unpackId } from "./ids.ts";
 
 export interface Thread {
   readonly id: Packed;
@@ -122,7 +123,7 @@ export class Threads {
     const row =
       thread.no === 0
         ? undefined
-        : (this.#findNamespace.get(thread.no, packText(ns)) as [number, Packed | null] | undefined);
+        : (this.#findNamespace.get(thread.no, wellFormed(ns)) as [number, Packed | null] | undefined);
     const found: Namespace = { no: row?.[0] ?? 0, head: row?.[1] ?? null };
     thread.namespaces.set(ns, found);
     return found;
@@ -131,7 +132,7 @@ export class Threads {
   namespaceNumberOf(thread: Thread, ns: string): number {
     const namespace = this.namespace(thread, ns);
     if (namespace.no === 0) {
-      namespace.no = Number(this.#insertNamespace.run(this.numberOf(thread), packText(ns)).lastInsertRowid);
+      namespace.no = Number(this.#insertNamespace.run(this.numberOf(thread), wellFormed(ns)).lastInsertRowid);
     }
     return namespace.no;
   }

@@ -2,7 +2,8 @@
 
 import type { DecisionRow, WaitKind, WaitRow, WaitStatus } from "holdfast";
 import { readText, storeText } from "./columns.ts";
-import { type Packed, packDigest, packId, packText, unpackDigest, unpackId } from "./ids.ts";
+import { wellFormed } from "../ids.ts";
+import { type Packed, packDigest, packId, unpackDigest, unpackId } from "./ids.ts";
 
 /** The columns of {@link WAIT_COLUMNS}, in order. */
 export type StoredWait = [
@@ -34,18 +35,18 @@ export const WAIT_COLUMNS = /* sql */ `
 /** The wait's columns after its id and thread number. */
 export function storeWait(row: WaitRow): unknown[] {
   return [
-    packText(row.ns),
+    wellFormed(row.ns),
     packId(row.checkpoint),
     packId(row.task),
     row.kind,
-    packText(row.name),
+    wellFormed(row.name),
     packDigest(row.digest),
     row.status,
     row.openedAt,
     row.due ?? null,
-    optional(row.graph, packText),
-    optional(row.assignee, packText),
-    optional(row.owner, packText),
+    optional(row.graph, wellFormed),
+    optional(row.assignee, wellFormed),
+    optional(row.owner, wellFormed),
     row.decision ?? null,
     optional(row.holder, packId),
     row.rev,
@@ -85,7 +86,7 @@ export const DECISION_COLUMNS = "seq, wait, hash, body";
 
 /** The decision's columns after its thread number. */
 export function storeDecision(row: DecisionRow): unknown[] {
-  return [row.seq, packText(row.wait), packDigest(row.hash), storeText(row.body)];
+  return [row.seq, wellFormed(row.wait), packDigest(row.hash), storeText(row.body)];
 }
 
 export function readDecision(thread: string, [seq, wait, hash, body]: StoredDecision): DecisionRow {

@@ -2,7 +2,8 @@
 
 import type { Database, Statement } from "better-sqlite3";
 import { endedWait, judgeDecision, judgeWait, type Op, type Verdict, type WaitRow } from "holdfast";
-import { packText } from "./ids.ts";
+import { wellFormed } from "../ids.ts";
+
 import type { Thread, Threads } from "./threads.ts";
 import { readWait, type StoredWait, storeDecision, storeWait, WAIT_COLUMNS } from "./wait-columns.ts";
 
@@ -42,15 +43,15 @@ export class WaitCommitter {
     const stored = this.#stored(row.id);
     const verdict = judgeWait(op, stored);
     if (verdict !== undefined) return verdict;
-    if (stored === undefined) this.#insert.run(packText(row.id), this.#threads.numberOf(thread), ...storeWait(row));
-    else if (expect !== null) this.#update.run(...storeWait(row), packText(row.id));
+    if (stored === undefined) this.#insert.run(wellFormed(row.id), this.#threads.numberOf(thread), ...storeWait(row));
+    else if (expect !== null) this.#update.run(...storeWait(row), wellFormed(row.id));
     return undefined;
   }
 
   endWait(op: OpOf<"endWait">): void {
     const stored = this.#stored(op.id);
     const ended = stored?.thread === op.thread ? endedWait(stored) : undefined;
-    if (ended !== undefined) this.#update.run(...storeWait(ended), packText(op.id));
+    if (ended !== undefined) this.#update.run(...storeWait(ended), wellFormed(op.id));
   }
 
   decision(op: OpOf<"decision">, thread: Thread): Verdict {
@@ -62,7 +63,7 @@ export class WaitCommitter {
   }
 
   #stored(id: string): WaitRow | undefined {
-    const found = this.#find.get(packText(id)) as StoredWait | undefined;
+    const found = this.#find.get(wellFormed(id)) as StoredWait | undefined;
     return found && readWait(found);
   }
 }

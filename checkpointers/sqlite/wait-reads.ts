@@ -7,7 +7,8 @@
 
 import type { Database, Statement } from "better-sqlite3";
 import type { DecisionRow, WaitQuery, WaitRow, WaitStatus } from "holdfast";
-import { compareIds, type Packed, packId, packText, unpackId } from "./ids.ts";
+import { compareIds, wellFormed } from "../ids.ts";
+import { type Packed, packId, unpackId } from "./ids.ts";
 import type { Turns } from "./turns.ts";
 import {
   DECISION_COLUMNS,
@@ -177,5 +178,5 @@ export class WaitReads {
 }
 
 function optional(text: string | undefined): string | null {
-  return text === undefined ? null : packText(text);
+  return text === undefined ? null : wellFormed(text);
 }

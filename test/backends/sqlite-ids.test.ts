@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { compareIds } from "../../checkpointers/ids.ts";
 import {
-  compareIds,
   packDigest,
   packId,
   packToken,

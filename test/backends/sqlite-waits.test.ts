@@ -7,7 +7,7 @@ import type { Backend, WaitQuery, WaitRow } from "holdfast";
 import { expect, onTestFinished, test } from "vitest";
 import { memoryBackend } from "../../checkpointers/memory/index.ts";
 import { sqliteBackend } from "../../checkpointers/sqlite/backend.ts";
-import { compareIds } from "../../checkpointers/sqlite/ids.ts";
+import { compareIds } from "../../checkpointers/ids.ts";
 import { APPLICATION_ID, migrate, migrations } from "../../checkpointers/sqlite/schema.ts";
 import { waitsSql } from "../../checkpointers/sqlite/wait-reads.ts";
 import * as rows from "../../src/testing/backend-rows.ts";

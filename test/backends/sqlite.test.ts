@@ -7,7 +7,7 @@ import { type Backend, channels } from "holdfast";
 import { describeBackend } from "holdfast/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { sqliteBackend } from "../../checkpointers/sqlite/backend.ts";
-import { compareIds } from "../../checkpointers/sqlite/ids.ts";
+import { compareIds } from "../../checkpointers/ids.ts";
 import {
   accept,
   blob,
