@@ -20,6 +20,7 @@ export {
   type Op,
   planWrites,
   type StoredCheckpoint,
+  type TransactionAnswer,
   type Verdict,
   type WaitQuery,
 } from "./backend.ts";

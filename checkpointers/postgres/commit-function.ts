@@ -10,6 +10,14 @@
  * The search path is fixed, so that nothing of the application's stands in for a function of Postgres.
  */
 
+/** Seed of the keys, so that they are others than an application's own. */
+const LOCK_SEED = 4841564;
+
+/** What locks threads, each once and in the order of the keys; `threads` is a JSON array whose elements begin with an id. */
+export const lockThreads = (threads: string): string => /* sql */ `pg_catalog.pg_advisory_xact_lock(k.lock)
+      from (select distinct pg_catalog.hashtextextended(e.v->>0, ${LOCK_SEED}) as lock
+        from pg_catalog.jsonb_array_elements(${threads}) e(v) order by 1) k`;
+
 export const COMMIT_FUNCTION = /* sql */ `
   create function @.holdfast_commit_1(plan jsonb, texts text[], bytes bytea[]) returns void
   language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -36,9 +44,7 @@ export const COMMIT_FUNCTION = /* sql */ `
       end if;
     end if;
 
-    perform pg_advisory_xact_lock(k.lock)
-      from (select distinct hashtextextended(e.v->>0, 4841564) as lock from jsonb_array_elements(plan->'threads') e(v)
-        order by 1) k;
+    perform ${lockThreads("plan->'threads'")};
 
     -- threads: [id, era, digest of the id]
     select array_agg(t.no order by e.at), count(t.no), coalesce(bool_and(t.era = (e.v->>1)::integer), true)
@@ -226,11 +232,6 @@ export const COMMIT_FUNCTION = /* sql */ `
       insert into @.holdfast_decisions (thread_no, seq, wait, hash, body)
         select thread_nos[(e.v->>0)::integer], (e.v->>1)::integer, e.v->>2, e.v->>3, texts[(e.v->>4)::integer]
         from jsonb_array_elements(plan->'decisions') e(v);
-    end if;
-
-    -- wakes: channel, payload
-    if plan ? 'wake' then
-      perform pg_notify(plan->'wake'->>0, plan->'wake'->>1);
     end if;
   end $$;
 `;

@@ -14,6 +14,7 @@ import { channels, type Commit, HoldfastError, type Verdict } from "holdfast";
 import type { Connections } from "./connections.ts";
 import {
   BEGIN,
+  CONFLICTS_MAX,
   GIVEN_UP,
   isConflict,
   isConnectionLost,
@@ -29,8 +30,6 @@ import type { Owner } from "./owners.ts";
 import { type Plan, planGroup } from "./plan.ts";
 import { statement } from "./statement.ts";
 
-/** Two commits of different threads that meet in one effect or wait: each attempt lets somebody through. */
-const CONFLICTS_MAX = 20;
 const PAUSE_MS_MAX = 300;
 
 export class Committer {
@@ -103,22 +102,15 @@ export class Committer {
 
   /** Whether a group has happened whose answer was lost. Rejects where it cannot be found out in time. */
   async #lookUp(number: number, giveUpAt: number, lost: unknown): Promise<boolean> {
-    for (let tries = 0; ; tries++) {
-      try {
-        const happened = await this.#owner.hasHappened(number);
-        if (happened !== undefined) return happened;
-        throw new HoldfastError(
-          "STORAGE_FAILED",
-          `${this.#connections.name} lost the answer to a commit, and the row that would say whether it has happened is gone. ` +
-            "Read the thread's state before anything is repeated.",
-          { cause: lost },
-        );
-      } catch (error) {
-        const again = isConnectionLost(error) || isTransient(error);
-        if (!again || performance.now() >= giveUpAt) throw storageError(this.#connections.name, error);
-        await wait(Math.random() * Math.min(PAUSE_MS_MAX, 10 * 2 ** tries));
-      }
-    }
+    const look = () => this.#owner.hasHappened(number);
+    const happened = await this.#connections.retrying(look, { giveUpAt, alsoClosed: true });
+    if (happened !== undefined) return happened;
+    throw new HoldfastError(
+      "STORAGE_FAILED",
+      `${this.#connections.name} lost the answer to a commit, and the row that would say whether it has happened is gone. ` +
+        "Read the thread's state before anything is repeated.",
+      { cause: lost },
+    );
   }
 
   async #send(plan: Plan, number: number): Promise<boolean> {

@@ -17,6 +17,15 @@ const BACKOFF_MS_MAX = 500;
 export type Row = Readonly<Record<string, unknown>>;
 export type Values = readonly unknown[];
 
+export interface RetryOptions {
+  /** What counts as a lost connection. */
+  readonly isLost?: (error: unknown) => boolean;
+  /** By the clock of `performance`. Default: after `retryForMs`. */
+  readonly giveUpAt?: number;
+  /** Goes on while the backend is being closed, which waits for what is under way. Default false. */
+  readonly alsoClosed?: boolean;
+}
+
 /** Errors of a connection reach whoever uses it; without a listener they would end the process as well. */
 const ignore = () => {};
 /** Those that have the listener, also by another backend on the same pool. */
@@ -80,15 +89,17 @@ export class Connections {
     });
   }
 
-  /** Calls `attempt` again while it loses its connection: it must be one that may be repeated. `isLost` says what counts. */
-  async retrying<T>(attempt: () => Promise<T>, isLost = isConnectionLost): Promise<T> {
-    const giveUpAt = performance.now() + this.#options.retryForMs;
+  /** Calls `attempt` again while it loses its connection: it must be one that may be repeated. */
+  async retrying<T>(attempt: () => Promise<T>, options: RetryOptions = {}): Promise<T> {
+    const { isLost = isConnectionLost, alsoClosed = false } = options;
+    const { giveUpAt = performance.now() + this.#options.retryForMs } = options;
     for (let tries = 0; ; tries++) {
       try {
         return await attempt();
       } catch (error) {
         const again = isLost(error) || isTransient(error);
-        if (!again || this.#closed || performance.now() >= giveUpAt) throw storageError(this.name, error);
+        if (!again || (this.#closed && !alsoClosed) || performance.now() >= giveUpAt)
+          throw storageError(this.name, error);
         await wait(Math.random() * Math.min(BACKOFF_MS_MAX, 10 * 2 ** tries));
       }
     }

@@ -39,6 +39,9 @@ export function isTransient(error: unknown): boolean {
   return state === "40001" || state === "40P01";
 }
 
+/** So often commits that meet in an effect or wait are judged anew: each attempt lets somebody through. */
+export const CONFLICTS_MAX = 20;
+
 /** Two transactions have met in a row that neither had seen; judged anew, one of them goes after the other. */
 export function isConflict(error: unknown): boolean {
   const state = sqlState(error);

@@ -8,6 +8,7 @@
 import { type Commit, type HoldfastError, isHoldfastError, type Verdict } from "holdfast";
 import type { Change } from "../memory/change.ts";
 import { Draft, judge } from "../memory/judge.ts";
+import { lockThreads } from "./commit-function.ts";
 import type { Connections } from "./connections.ts";
 import type { PgClient } from "./driver.ts";
 import { BEGIN, idTooLong, isEntryTooLarge } from "./failure.ts";
@@ -75,12 +76,7 @@ export class JudgedCommit {
     this.#verdicts = [];
     const commits = this.#group.filter((_, place) => !this.#refused.has(place));
     const threads = [...new Set(commits.flat().map((op) => op.thread))].map((id) => [packId(id)]);
-    await client.query(
-      `select pg_catalog.pg_advisory_xact_lock(k.lock)
-        from (select distinct pg_catalog.hashtextextended(e.v->>0, 4841564) as lock
-          from pg_catalog.jsonb_array_elements($1) e(v) order by 1) k`,
-      [JSON.stringify(threads)],
-    );
+    await client.query(`select ${lockThreads("$1")}`, [JSON.stringify(threads)]);
     const view = await StoredView.read(client, this.#schema, commits);
     const draft = new Draft(view);
     const isNew = (key: string) => view.effect(key) === undefined && !this.#made.has(key);

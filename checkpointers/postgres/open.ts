@@ -24,10 +24,9 @@ interface Format {
 export async function prepareSchema(connections: Connections, schema: string): Promise<void> {
   try {
     // A server that is starting is waited for; a wrong address is told at once.
-    const found = await connections.retrying(
-      () => connections.using((client) => readFormat(client, schema)),
-      (error) => sqlState(error) !== undefined && isConnectionLost(error),
-    );
+    const found = await connections.retrying(() => connections.using((client) => readFormat(client, schema)), {
+      isLost: (error) => sqlState(error) !== undefined && isConnectionLost(error),
+    });
     checkFormat(connections.name, schema, found);
     if (found.format >= FORMAT) return;
     await connections.retrying(() => connections.using((client) => migrate(client, connections.name, schema)));

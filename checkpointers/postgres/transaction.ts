@@ -1,23 +1,25 @@
 /** A user's transaction: body and operations commit together. */
 
 import { setTimeout as wait } from "node:timers/promises";
-import { type Commit, HoldfastError } from "holdfast";
+import { HoldfastError, type TransactionAnswer } from "holdfast";
 import type { Connections } from "./connections.ts";
 import type { PgClient } from "./driver.ts";
-import { BEGIN, idTooLong, isConflict, isConnectionLost, isEntryTooLarge, sqlState, storageError } from "./failure.ts";
+import {
+  BEGIN,
+  CONFLICTS_MAX,
+  idTooLong,
+  isConflict,
+  isConnectionLost,
+  isEntryTooLarge,
+  sqlState,
+  storageError,
+} from "./failure.ts";
 import { JudgedCommit } from "./judged-commit.ts";
 
-export interface Body<T> {
-  readonly ops: Commit;
-  readonly value: T;
-}
-export type TransactionBody<T> = (tx: unknown) => Body<T> | Promise<Body<T>>;
+export type TransactionBody<T> = (tx: unknown) => TransactionAnswer<T> | Promise<TransactionAnswer<T>>;
 
 /** The savepoint around the body is gone at its end: the body has committed or rolled back itself. */
 const NO_SAVEPOINT = ["3B001", "25P01"];
-
-/** As in commit.ts: each attempt lets somebody else through. */
-const CONFLICTS_MAX = 20;
 
 /**
  * Runs `body` with a connection inside a transaction, stores its operations, and commits. A commit whose answer is lost is
@@ -68,7 +70,7 @@ async function callBody<T>(
   client: PgClient,
   body: TransactionBody<T>,
   failed: (error: unknown) => void,
-): Promise<Body<T>> {
+): Promise<TransactionAnswer<T>> {
   try {
     return await body(client);
   } catch (error) {

@@ -1,12 +1,12 @@
 /** Calls a user's transaction body and sees to it that the transaction is still the same one when it has returned. */
 
-import { type Commit, HoldfastError } from "holdfast";
+import { HoldfastError, type TransactionAnswer } from "holdfast";
 import type { SqliteDatabase } from "../sqlite-driver.ts";
 
-export type TransactionBody<T> = (tx: unknown) => { readonly ops: Commit; readonly value: T };
+export type TransactionBody<T> = (tx: unknown) => TransactionAnswer<T>;
 
 /** @throws What `body` throws; INVALID_ARGUMENT where it is asynchronous or ends the transaction. */
-export function callBody<T>(db: SqliteDatabase, body: TransactionBody<T>): { readonly ops: Commit; readonly value: T } {
+export function callBody<T>(db: SqliteDatabase, body: TransactionBody<T>): TransactionAnswer<T> {
   // Gone at the end if the body has committed or rolled back, even if it has begun another transaction since.
   db.exec("savepoint holdfast_body");
   const answer = body(db);

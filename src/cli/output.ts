@@ -5,7 +5,7 @@
  * terminal, turn colours off.
  */
 
-import { HoldfastError, isHoldfastError } from "../errors.ts";
+import { isHoldfastError } from "../errors.ts";
 
 /** The part of a process that a command uses. */
 export interface Terminal {
@@ -21,14 +21,6 @@ export interface Output {
 
 /** 0 done · 1 failed, or done with differences · 2 the command line is wrong, or asks for what cannot be. */
 export type ExitCode = 0 | 1 | 2;
-
-/** The command line is wrong; nothing was done. */
-export class UsageError extends HoldfastError {
-  constructor(message: string) {
-    super("INVALID_ARGUMENT", message);
-    this.name = "UsageError";
-  }
-}
 
 const COLORS = { bold: "1", dim: "2", red: "31", green: "32", yellow: "33" } as const;
 

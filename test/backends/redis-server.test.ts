@@ -21,6 +21,7 @@ import {
   effect as effectOp,
 } from "../../src/testing/backend-rows.ts";
 import { freePort, ownRedisAvailable, type RedisSettings, redisClient, startRedis } from "../servers/redis.ts";
+import { sharedStore } from "./opened.ts";
 
 async function started(settings: RedisSettings = {}, tcp = false) {
   const server = await startRedis(settings, tcp);
@@ -287,19 +288,6 @@ describe.skipIf(!ownRedisAvailable)("a node of a cluster", async () => {
     const { url } = await shared;
     stores += 1;
     const prefix = `store${stores}`;
-    const opened: { close(): Promise<void> }[] = [];
-    const open = async () => {
-      const backend = await redisBackend(url, { prefix });
-      opened.push(backend);
-      return backend;
-    };
-    return {
-      backend: await open(),
-      second: open,
-      reopen: open,
-      destroy: async () => {
-        for (const backend of opened) await backend.close();
-      },
-    };
+    return sharedStore(() => redisBackend(url, { prefix }));
   });
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Annotation, START, StateGraph } from "@langchain/langgraph";
-import { type Backend, Checkpointer } from "holdfast";
+import { Checkpointer } from "holdfast";
 import { describeBackend } from "holdfast/testing";
 import type { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -27,25 +27,15 @@ import {
   writesOf,
 } from "../../src/testing/backend-rows.ts";
 import { redisAvailable, redisClient, redisContents, removeRedisStore, sharedRedis } from "../servers/redis.ts";
+import { sharedStore } from "./opened.ts";
 
 describe.skipIf(!redisAvailable)("Redis", async () => {
   await describeBackend("redisBackend(url)", async () => {
     const { url, prefix } = await sharedRedis();
-    const opened: Backend[] = [];
-    const open = async () => {
-      const backend = await redisBackend(url, { prefix });
-      opened.push(backend);
-      return backend;
-    };
-    return {
-      backend: await open(),
-      second: open,
-      reopen: open,
-      destroy: async () => {
-        for (const backend of opened) await backend.close();
-        await removeRedisStore(url, prefix);
-      },
-    };
+    return sharedStore(
+      () => redisBackend(url, { prefix }),
+      () => removeRedisStore(url, prefix),
+    );
   });
 
   /** A store of its own, and a client to look behind it. */

@@ -25,25 +25,15 @@ import {
   writes,
 } from "../../src/testing/backend-rows.ts";
 import { scratchDirectory } from "./scratch.ts";
+import { sharedStore } from "./opened.ts";
 
 await describeBackend("sqliteBackend(file)", async () => {
   const directory = await mkdtemp(join(tmpdir(), "holdfast-sqlite-"));
   const file = join(directory, "test.db");
-  const opened: Backend[] = [];
-  const open = async () => {
-    const backend = await sqliteBackend(file, { synchronous: "NORMAL" });
-    opened.push(backend);
-    return backend;
-  };
-  return {
-    backend: await open(),
-    second: open,
-    reopen: open,
-    destroy: async () => {
-      for (const backend of opened) await backend.close();
-      await rm(directory, { recursive: true });
-    },
-  };
+  return sharedStore(
+    () => sqliteBackend(file, { synchronous: "NORMAL" }),
+    () => rm(directory, { recursive: true }),
+  );
 });
 
 async function fresh(options?: Parameters<typeof sqliteBackend>[1]) {

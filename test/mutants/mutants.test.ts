@@ -3,23 +3,17 @@
  * fail on it, while it holds on an unbroken copy made in the same way.
  */
 
-import { beforeAll, describe, expect, test } from "vitest";
 import * as state from "../checkpointer/guarantees.ts";
 import { type Guarantee, memorySubject } from "../checkpointer/subject.ts";
 import * as effects from "../effect/guarantees.ts";
 import * as forks from "../time-travel/guarantees.ts";
 import * as waits from "../waits/guarantees.ts";
-import { type Library, type Mutation, mutate } from "./mutate.ts";
-
-interface Mutant {
-  readonly name: string;
-  readonly mutations: readonly Mutation[];
-  readonly caughtBy: Guarantee;
-}
+import type { Mutation } from "./mutate.ts";
+import { type Mutant, testMutants } from "./test-mutants.ts";
 
 const change = (file: string, from: string, to: string): Mutation => ({ file, from, to });
 
-const mutants: readonly Mutant[] = [
+const mutants: readonly Mutant<Guarantee>[] = [
   {
     name: "the head is not checked",
     mutations: [
@@ -389,26 +383,4 @@ const mutants: readonly Mutant[] = [
   },
 ];
 
-describe("on an unbroken copy of the library", () => {
-  let good: Library;
-  beforeAll(async () => {
-    good = await mutate();
-  }, 120_000);
-  for (const guarantee of new Set(mutants.map((mutant) => mutant.caughtBy))) {
-    test(guarantee.name, async () => guarantee.check(memorySubject(good)));
-  }
-});
-
-describe("caught:", () => {
-  test.each(mutants)("$name", async ({ mutations, caughtBy }) => {
-    const broken = await mutate(...mutations);
-    const failure = await caughtBy.check(memorySubject(broken)).then(
-      () => undefined,
-      (error: unknown) => error as Error,
-    );
-    expect(failure, `${caughtBy.name}: holds on the mutant`).toBeDefined();
-    // A mutant that does not even run proves nothing.
-    expect(failure).not.toBeInstanceOf(ReferenceError);
-    expect(failure).not.toBeInstanceOf(SyntaxError);
-  });
-});
+testMutants(mutants, (guarantee, library) => guarantee.check(memorySubject(library)));
