@@ -6,6 +6,7 @@ import { type GrowthJob, measureGrowth } from "./measure/growth.ts";
 import { measureRead, type ReadJob, type SeedJob, seed } from "./measure/read.ts";
 import { measureSerialization, type SerializationJob } from "./measure/serialization.ts";
 import { type FanOutJob, measureFanOut } from "./measure/fan-out.ts";
+import { measureSteps, type StepsJob } from "./measure/steps.ts";
 import { measureSuperstep, type SuperstepJob } from "./measure/superstep.ts";
 import { measureThreads, type ThreadsJob } from "./measure/threads.ts";
 import { measureWaits, type WaitsJob } from "./measure/waits.ts";
@@ -21,6 +22,7 @@ export type Job =
   | SerializationJob
   | WaitsJob
   | ThreadsJob
+  | StepsJob
   | FanOutJob;
 
 /** Named numbers; their meaning stands at the measuring function. */
@@ -46,6 +48,8 @@ export function runJob(job: Job, dir: string): Promise<Record<string, number>> {
       return measureWaits(job, dir);
     case "threads":
       return measureThreads(job, dir);
+    case "steps":
+      return measureSteps(job, dir);
     case "fan-out":
       return measureFanOut(job, dir);
     default: {

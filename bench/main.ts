@@ -5,20 +5,32 @@
  * the same round, so that a slow or busy machine changes both sides. See rounds.ts.
  */
 
-import { mkdtemp, rm, statfs } from "node:fs/promises";
-import { createRequire } from "node:module";
+import { mkdtemp, readFile, rm, statfs, writeFile } from "node:fs/promises";
 import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { counts } from "./counts.ts";
 import { effects, resume } from "./effects.ts";
-import { deltaGrowth, listGrowth, messagesGrowth, officialGrowth } from "./growth.ts";
+import {
+  deltaGrowth,
+  jsonlGrowth,
+  listGrowth,
+  memoryGrowth,
+  messagesGrowth,
+  officialGrowth,
+  postgresGrowth,
+  redisGrowth,
+} from "./growth.ts";
 import { describeLine, type Line } from "./line.ts";
 import { fsyncUs } from "./noise.ts";
 import { type BenchName, type Options, readOptions, USAGE } from "./options.ts";
-import { deltaRead, read } from "./read.ts";
+import { postgresFanOut, postgresSteps, postgresSupersteps, postgresThreads } from "./postgres.ts";
+import { deltaRead, postgresRead, read, tips } from "./read.ts";
+import { redisSupersteps } from "./redis.ts";
+import { type Environment, type Run, readRuns, reportOf } from "./report.ts";
 import type { Bench } from "./rounds.ts";
 import { serialization } from "./serialization.ts";
-import { servers } from "./servers.ts";
+import { Servers } from "./servers.ts";
 import { superstepInAsync, superstepInSync } from "./superstep.ts";
 import { threads } from "./threads.ts";
 import { waits } from "./waits.ts";
@@ -28,15 +40,17 @@ const TMPFS = 0x0102_1994;
 const benches: Readonly<Record<BenchName, readonly ((bench: Bench) => Promise<Line[]>)[]>> = {
   superstep: [superstepInSync, superstepInAsync],
   counts: [counts],
-  growth: [listGrowth, messagesGrowth, officialGrowth],
+  growth: [listGrowth, messagesGrowth, officialGrowth, memoryGrowth, jsonlGrowth, postgresGrowth, redisGrowth],
   delta: [deltaGrowth, deltaRead],
-  read: [read],
+  read: [read, postgresRead],
+  tips: [tips],
   effect: [effects],
   resume: [resume],
   serde: [serialization],
   waits: [waits],
   threads: [threads],
-  servers: [servers],
+  postgres: [postgresSupersteps, postgresThreads, postgresFanOut, postgresSteps],
+  redis: [redisSupersteps],
 };
 
 process.exitCode = await main(process.argv.slice(2));
@@ -53,16 +67,22 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(USAGE);
     return 0;
   }
+  if (options.from !== undefined) {
+    await writeReport(readRuns(await readFile(options.from, "utf8")));
+    return 0;
+  }
   const dir = await mkdtemp(join(options.dir ?? (await localDisk()), "holdfast-bench-"));
+  const servers = new Servers();
   try {
-    return await runAll(options, dir);
+    return await runAll(options, dir, servers);
   } finally {
+    await servers.stop();
     await rm(dir, { recursive: true, force: true });
   }
 }
 
 /** Exit code 1 where a benchmark could not be run; a bar that is missed is a result. */
-async function runAll(options: Options, dir: string): Promise<number> {
+async function runAll(options: Options, dir: string, servers: Servers): Promise<number> {
   const progress = (text: string) => {
     if (!options.json) console.error(`  ${text}`);
   };
@@ -71,9 +91,11 @@ async function runAll(options: Options, dir: string): Promise<number> {
     rounds: options.rounds,
     quick: options.quick,
     officialSteps: options.officialSteps,
+    servers,
     progress,
   };
-  console.log(JSON.stringify(await environment(options, dir)));
+  const where = await environment(options, dir);
+  console.log(JSON.stringify(where));
   const all: Line[] = [];
   let failed = false;
   for (const name of options.names) {
@@ -90,13 +112,23 @@ async function runAll(options: Options, dir: string): Promise<number> {
       }
     }
   }
+  if (options.report && !failed) await writeReport([{ environment: where, lines: all }]);
   if (!options.json) console.error(`\n${all.map(describeLine).join("\n")}`);
   return failed ? 1 : 0;
 }
 
-async function environment(options: Options, dir: string): Promise<object> {
-  const require = createRequire(import.meta.url);
-  const version = (name: string): string => (require(`${name}/package.json`) as { version: string }).version;
+/** From the built program, in `dist/bench`, to the documentation. */
+const REPORT = fileURLToPath(new URL("../../docs/benchmarks.md", import.meta.url));
+
+async function writeReport(runs: readonly Run[]): Promise<void> {
+  await writeFile(REPORT, reportOf(runs));
+}
+
+async function environment(options: Options, dir: string): Promise<Environment & { readonly fsyncIsReal: boolean }> {
+  const version = async (name: string) => {
+    const file = new URL(`../../node_modules/${name}/package.json`, import.meta.url);
+    return [name, (JSON.parse(await readFile(file, "utf8")) as { version: string }).version] as const;
+  };
   const names = [
     "@langchain/langgraph",
     "@langchain/langgraph-checkpoint",
@@ -105,6 +137,7 @@ async function environment(options: Options, dir: string): Promise<object> {
     "better-sqlite3",
     "pg",
     "ioredis",
+    "@dbos-inc/dbos-sdk",
   ];
   return {
     bench: "environment",
@@ -116,7 +149,7 @@ async function environment(options: Options, dir: string): Promise<object> {
     loadAverage: loadavg(),
     fsyncIsReal: (await statfs(dir)).type !== TMPFS,
     fsyncUs: await fsyncUs(dir),
-    versions: Object.fromEntries(names.map((name) => [name, version(name)])),
+    versions: Object.fromEntries(await Promise.all(names.map(version))),
     rounds: options.rounds,
     quick: options.quick,
   };

@@ -8,12 +8,14 @@ export const NAMES = [
   "growth",
   "delta",
   "read",
+  "tips",
   "effect",
   "resume",
   "serde",
   "waits",
   "threads",
-  "servers",
+  "postgres",
+  "redis",
 ] as const;
 export type BenchName = (typeof NAMES)[number];
 
@@ -24,7 +26,9 @@ names: ${NAMES.join(" ")}          (default: all)
 --quick              shorter runs, about two minutes; bars that need the full size are not judged
 --official-steps N   steps of the published saver in growth          (default 500; its time is quadratic)
 --dir DIR            where the databases go: a local disk            (default: the system's temporary directory)
---json               only the results, one line of JSON each; without it progress and a summary on stderr`;
+--json               only the results, one line of JSON each; without it progress and a summary on stderr
+--report             writes docs/benchmarks.md
+--from FILE          measures nothing: reports what earlier runs printed into the file; with --report`;
 
 export interface Options {
   readonly names: readonly BenchName[];
@@ -33,6 +37,8 @@ export interface Options {
   readonly officialSteps: number;
   readonly dir: string | undefined;
   readonly json: boolean;
+  readonly report: boolean;
+  readonly from: string | undefined;
   readonly help: boolean;
 }
 
@@ -47,6 +53,8 @@ export function readOptions(args: readonly string[]): Options {
       "official-steps": { type: "string", default: "500" },
       dir: { type: "string" },
       json: { type: "boolean", default: false },
+      report: { type: "boolean", default: false },
+      from: { type: "string" },
       help: { type: "boolean", default: false },
     },
   });
@@ -54,6 +62,7 @@ export function readOptions(args: readonly string[]): Options {
     if (!NAMES.includes(name as BenchName))
       throw new Error(`there is no benchmark ${JSON.stringify(name)}; there are: ${NAMES.join(", ")}`);
   }
+  if (values.from !== undefined && !values.report) throw new Error("--from is for --report");
   return {
     names: positionals.length === 0 ? NAMES : (positionals as BenchName[]),
     rounds: count("rounds", values.rounds ?? (values.quick ? "3" : "5")),
@@ -61,6 +70,8 @@ export function readOptions(args: readonly string[]): Options {
     officialSteps: count("official-steps", values["official-steps"]),
     dir: values.dir,
     json: values.json,
+    report: values.report,
+    from: values.from,
     help: values.help,
   };
 }

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Job } from "./jobs.ts";
+import type { Servers } from "./servers.ts";
 
 export interface Measurement {
   readonly values: Readonly<Record<string, number>>;
@@ -28,6 +29,7 @@ export interface Bench {
   readonly quick: boolean;
   /** Steps of the official saver in `growth`; it takes quadratic time. */
   readonly officialSteps: number;
+  readonly servers: Servers;
   readonly progress: (text: string) => void;
 }
 

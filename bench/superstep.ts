@@ -7,7 +7,7 @@ import { type Bench, runRounds } from "./rounds.ts";
 import type { SaverName } from "./savers.ts";
 
 /** Commits that may be lost to a kill in async durability. */
-const LAG_MAX = 32;
+export const LAG_MAX = 32;
 
 function job(bench: Bench, saver: SaverName, durability: Durability): SuperstepJob {
   const steps = bench.quick ? 300 : 500;

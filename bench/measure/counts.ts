@@ -9,7 +9,6 @@ import { type CommitEvent, channels } from "holdfast";
 import { counterLoop, type Durability } from "../graphs.ts";
 import { openSaver, type SaverName } from "../savers.ts";
 import { bodyOf, type EffectMode } from "./effects.ts";
-import { storedBytes } from "./growth.ts";
 
 export interface CountsJob {
   readonly kind: "counts";
@@ -46,7 +45,7 @@ export async function measureCounts(job: CountsJob, dir: string): Promise<Record
   const after = keeper === undefined ? before : readLog(open.file as string);
   keeper?.close();
   await open.close();
-  const stored = open.file === undefined ? 0 : storedBytes(open.file);
+  const stored = open.file === undefined ? 0 : await open.stored();
   return {
     groups,
     encoded,

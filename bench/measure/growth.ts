@@ -1,7 +1,5 @@
 /** A conversation of many steps: time of each step, bytes of each step, bytes of the file at the end. */
 
-import { statSync } from "node:fs";
-import Database from "better-sqlite3";
 import { type CommitEvent, channels } from "holdfast";
 import { type Channel, conversationLoop, type Durability } from "../graphs.ts";
 import { openSaver, type SaverName } from "../savers.ts";
@@ -23,7 +21,7 @@ export const WINDOW = 100;
 
 /**
  * `ms`: the whole loop. `first`, `last`: ms a step over the first and last {@link WINDOW} steps (`…Median` likewise).
- * `bytesFirst`, `bytesLast`: encoded bytes a step around step 100 and over the last 100 (ours only). `stored`: bytes of the file.
+ * `bytesFirst`, `bytesLast`: encoded bytes a step around step 100 and over the last 100 (ours only). `stored`: bytes of all that is kept.
  */
 export async function measureGrowth(job: GrowthJob, dir: string): Promise<Record<string, number>> {
   const runs: Record<string, number>[] = [];
@@ -52,7 +50,7 @@ async function oneRun(job: GrowthJob, dir: string, name: string): Promise<Record
   starts[job.steps] = performance.now();
   encoded[job.steps] = bytes;
   channels.commitAfter.unsubscribe(count);
-  const inTables = await open.stored?.();
+  const stored = await open.stored();
   await open.close();
   const durations = Array.from({ length: job.steps }, (_, i) => (starts[i + 1] as number) - (starts[i] as number));
   const first = durations.slice(0, WINDOW);
@@ -66,19 +64,11 @@ async function oneRun(job: GrowthJob, dir: string, name: string): Promise<Record
     lastMedian: median(last),
     bytesFirst: between(encoded, middle - middle / 2, middle + middle / 2),
     bytesLast: between(encoded, job.steps - middle, job.steps),
-    stored: open.file === undefined ? (inTables ?? 0) : storedBytes(open.file),
+    stored,
   };
 }
 
 function between(counts: Float64Array, from: number, to: number): number {
   const [a, b] = [Math.round(from), Math.round(to)];
   return ((counts[b] as number) - (counts[a] as number)) / (b - a);
-}
-
-/** Bytes of the main file once the log is brought over. */
-export function storedBytes(file: string): number {
-  const db = new Database(file);
-  db.pragma("wal_checkpoint(TRUNCATE)");
-  db.close();
-  return statSync(file).size;
 }

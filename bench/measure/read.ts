@@ -4,14 +4,15 @@ import { conversationLoop, counterLoop, type Loop } from "../graphs.ts";
 import { type OpenSaver, openSaver, type SaverName } from "../savers.ts";
 import { median } from "../statistics.ts";
 
-/** What a seeded database holds: a conversation, or counters of 100 and of many checkpoints. */
-export type Seed = "conversation" | "delta" | "counters";
+/** What a seeded store holds: a conversation; counters of 100 and of many checkpoints; one of 100 among many other threads. */
+export type Seed = "conversation" | "delta" | "counters" | "crowd";
 
 export interface SeedJob {
   readonly kind: "seed";
   readonly saver: SaverName;
   readonly seed: Seed;
   readonly name: string;
+  /** Of a crowd: the other threads. */
   readonly steps: number;
 }
 
@@ -21,27 +22,38 @@ export interface ReadJob {
   readonly seed: Seed;
   /** Of the database in the directory of the seeds. */
   readonly name: string;
-  readonly what: "state" | "history" | "tips";
+  readonly what: "state" | "history" | "tips" | "tip";
   readonly reads: number;
 }
 
 const SHORT = 100;
+/** Threads of a crowd that are made at once. */
+const AT_ONCE = 64;
 
 function loopOf(open: OpenSaver, seed: Seed): Loop {
-  if (seed === "counters") return counterLoop(open.saver);
+  if (seed === "counters" || seed === "crowd") return counterLoop(open.saver);
   return conversationLoop(open.saver, seed === "delta" ? "delta" : "messages");
 }
 
 export async function seed(job: SeedJob, dir: string): Promise<Record<string, number>> {
   const open = await openSaver(job.saver, dir, job.name);
   const loop = loopOf(open, job.seed);
-  await loop.run("long", job.steps, "sync");
-  if (job.seed === "counters") await loop.run("short", SHORT, "sync");
+  if (job.seed === "crowd") await crowd(loop, job.steps);
+  else await loop.run("long", job.steps, "sync");
+  if (job.seed === "counters" || job.seed === "crowd") await loop.run("short", SHORT, "sync");
   await open.close();
   return {};
 }
 
-/** Milliseconds. `state`: first and median read. `history`: the whole, and its first ten. `tips`: long and short thread. */
+async function crowd(loop: Loop, threads: number): Promise<void> {
+  const names = Array.from({ length: threads }, (_, n) => `other-${n}`).values();
+  const lane = async () => {
+    for (const name of names) await loop.run(name, 1, "sync");
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, lane));
+}
+
+/** Milliseconds. `state`: first and median read. `history`: the whole, its first item and its first ten. `tips`: long and short thread; `tip`: the short one. */
 export async function measureRead(job: ReadJob, dir: string): Promise<Record<string, number>> {
   const open = await openSaver(job.saver, dir, job.name);
   const { app } = loopOf(open, job.seed);
@@ -62,7 +74,15 @@ export async function measureRead(job: ReadJob, dir: string): Promise<Record<str
   } else if (job.what === "history") {
     const ten: number[] = [];
     for (let i = 0; i < job.reads; i += 1) ten.push(await history(10));
-    result = { ten: median(ten), history: await history() };
+    result = { one: await medianOf(job.reads, () => history(1)), ten: median(ten), history: await history() };
+  } else if (job.what === "tip") {
+    const short: number[] = [];
+    // The first half warms up.
+    for (let i = -job.reads; i < job.reads; i += 1) {
+      const time = await state("short");
+      if (i >= 0) short.push(time);
+    }
+    result = { short: median(short) };
   } else {
     const long: number[] = [];
     const short: number[] = [];
