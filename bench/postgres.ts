@@ -91,7 +91,7 @@ export async function postgresFanOut(bench: Bench): Promise<Line[]> {
     kind: "fan-out",
     saver,
     sends: SENDS,
-    repeats: bench.quick ? 3 : 5,
+    repeats: bench.quick ? 2 : 3,
   }));
   const about = { bench: "postgres", unit: "ms a run", compares: `one superstep of ${SENDS} Sends, sync` };
   return [

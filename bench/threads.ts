@@ -6,12 +6,12 @@ import { type Bench, runRounds } from "./rounds.ts";
 import type { SaverName } from "./savers.ts";
 
 /** Supersteps of all threads together. */
-const STEPS = 6400;
+const STEPS = 3200;
 const STEPS_QUICK = 1600;
 
 export function threadsJob(bench: Bench, saver: SaverName, threads: number): ThreadsJob {
   const steps = Math.round((bench.quick ? STEPS_QUICK : STEPS) / threads);
-  return { kind: "threads", saver, threads, steps, repeats: 3 };
+  return { kind: "threads", saver, threads, steps, repeats: 2 };
 }
 
 export async function threads(bench: Bench): Promise<Line[]> {

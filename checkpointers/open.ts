@@ -100,8 +100,14 @@ function parse(url: string): { readonly scheme: Scheme; readonly path: string } 
   return { scheme, path };
 }
 
-function invalid(url: unknown, advice: string): HoldfastError {
+function invalid(given: unknown, advice: string): HoldfastError {
+  const url = typeof given === "string" ? withoutPassword(given) : given;
   return new HoldfastError("INVALID_ARGUMENT", `${JSON.stringify(url)} names no checkpointer. ${advice}`, {
     details: { url },
   });
+}
+
+/** Messages are logged. */
+function withoutPassword(url: string): string {
+  return url.replace(/(\/\/[^/@:]*):[^/]*@/, "$1:***@");
 }

@@ -66,3 +66,14 @@ test("an option that the scheme does not have is refused with the one that was m
     message: expect.stringContaining("Did you mean fsync?"),
   });
 });
+
+test.each(["postgress://app:p@ss:word@db/agents", "pg://app:p@ss:word@db/agents"])(
+  "a URL that is refused is told without its password: %s",
+  async (url) => {
+    const error = await openCheckpointer(url).catch((error: unknown) => error);
+    expect(isHoldfastError(error, "INVALID_ARGUMENT")).toBe(true);
+    const told = `${String(error)} ${JSON.stringify(error)}`;
+    expect(told).toContain("//app:***@db/agents");
+    expect(told).not.toContain("ss:word");
+  },
+);

@@ -46,12 +46,15 @@ export const COMMIT_FUNCTION = /* sql */ `
       end if;
     end if;
 
-    -- One namespace of one thread, which are there: nearly every commit.
-    if jsonb_array_length(plan->'threads') = 1 and jsonb_array_length(plan->'namespaces') = 1 then
+    -- One thread and at most one namespace, which are there: nearly every commit.
+    if jsonb_array_length(plan->'threads') = 1 then
       first_thread := plan->'threads'->0;
       first_ns := plan->'namespaces'->0;
       holds := pg_advisory_xact_lock(hashtextextended(first_thread->>0, ${LOCK_SEED})) is null;
-      if first_ns->>2 is not null then
+      if first_ns is null then
+        select array[t.no] into thread_nos
+          from @.holdfast_threads t where t.id = first_thread->>0 and t.era = (first_thread->>1)::integer;
+      elsif first_ns->>2 is not null and jsonb_array_length(plan->'namespaces') = 1 then
         update @.holdfast_namespaces n set head = first_ns->>2
           from @.holdfast_threads t
           where t.id = first_thread->>0 and t.era = (first_thread->>1)::integer and n.thread_no = t.no
@@ -174,21 +177,27 @@ export const COMMIT_FUNCTION = /* sql */ `
     -- effects: [expected revision, -1 for none, null for any; key, thread or null, ns, checkpoint, task, name, digest,
     --   ordinal, status, rev, attempt, owner, text]
     if plan ? 'effects' then
-      update @.holdfast_effects f
-        set thread_no = thread_nos[(e.v->>2)::integer], ns = e.v->>3, checkpoint = e.v->>4, task = e.v->>5,
-          name = e.v->>6, digest = e.v->>7, ordinal = (e.v->>8)::integer, status = e.v->>9, rev = (e.v->>10)::integer,
-          attempt = (e.v->>11)::integer, owner = e.v->>12, body = texts[(e.v->>13)::integer]
-        from jsonb_array_elements(plan->'effects') e(v)
-        where f.key = e.v->>1 and (jsonb_typeof(e.v->0) = 'null' or f.rev = (e.v->>0)::integer);
-      get diagnostics found_count = row_count;
-      insert into @.holdfast_effects (key, thread_no, ns, checkpoint, task, name, digest, ordinal, status, rev, attempt,
-          owner, body)
-        select e.v->>1, thread_nos[(e.v->>2)::integer], e.v->>3, e.v->>4, e.v->>5, e.v->>6, e.v->>7,
-          (e.v->>8)::integer, e.v->>9, (e.v->>10)::integer, (e.v->>11)::integer, e.v->>12, texts[(e.v->>13)::integer]
-        from jsonb_array_elements(plan->'effects') e(v)
-        where jsonb_typeof(e.v->0) = 'null' or (e.v->>0)::integer = -1
-        on conflict (key) do nothing;
-      get diagnostics n = row_count;
+      found_count := 0;
+      n := 0;
+      if jsonb_array_length(plan->'effects') > 1 or plan->'effects'->0->>0 is distinct from '-1' then
+        update @.holdfast_effects f
+          set thread_no = thread_nos[(e.v->>2)::integer], ns = e.v->>3, checkpoint = e.v->>4, task = e.v->>5,
+            name = e.v->>6, digest = e.v->>7, ordinal = (e.v->>8)::integer, status = e.v->>9, rev = (e.v->>10)::integer,
+            attempt = (e.v->>11)::integer, owner = e.v->>12, body = texts[(e.v->>13)::integer]
+          from jsonb_array_elements(plan->'effects') e(v)
+          where f.key = e.v->>1 and (jsonb_typeof(e.v->0) = 'null' or f.rev = (e.v->>0)::integer);
+        get diagnostics found_count = row_count;
+      end if;
+      if found_count < jsonb_array_length(plan->'effects') then
+        insert into @.holdfast_effects (key, thread_no, ns, checkpoint, task, name, digest, ordinal, status, rev, attempt,
+            owner, body)
+          select e.v->>1, thread_nos[(e.v->>2)::integer], e.v->>3, e.v->>4, e.v->>5, e.v->>6, e.v->>7,
+            (e.v->>8)::integer, e.v->>9, (e.v->>10)::integer, (e.v->>11)::integer, e.v->>12, texts[(e.v->>13)::integer]
+          from jsonb_array_elements(plan->'effects') e(v)
+          where jsonb_typeof(e.v->0) = 'null' or (e.v->>0)::integer = -1
+          on conflict (key) do nothing;
+        get diagnostics n = row_count;
+      end if;
       if n + found_count < jsonb_array_length(plan->'effects') then
         raise exception 'another revision of an effect' using errcode = 'HF001';
       end if;

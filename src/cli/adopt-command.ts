@@ -8,6 +8,7 @@ import { bytesText, type ExitCode, type Printer, table } from "./output.ts";
 export interface AdoptFlags {
   readonly into: string;
   readonly schema?: string;
+  readonly intoSchema?: string;
 }
 
 /** Threads that are listed one by one; of more only those with something to say. */
@@ -17,9 +18,9 @@ const LINES_MAX = 10;
 
 export async function adoptCommand(from: string, flags: AdoptFlags, printer: Printer): Promise<ExitCode> {
   const { openSource, openCheckpointer } = await backends();
-  const source = await openSource(from, flags.schema === undefined ? {} : { schema: flags.schema });
+  const source = await openSource(from, schemaOption(flags.schema));
   try {
-    const checkpointer = await openCheckpointer(flags.into);
+    const checkpointer = await openCheckpointer(flags.into, schemaOption(flags.intoSchema));
     try {
       const report = await adopt(source, checkpointer, { onProgress: (progress) => show(printer, progress) });
       printer.result(() => reportText(report, printer), report);
@@ -30,6 +31,10 @@ export async function adoptCommand(from: string, flags: AdoptFlags, printer: Pri
   } finally {
     await source.close();
   }
+}
+
+function schemaOption(schema: string | undefined): { readonly schema?: string } {
+  return schema === undefined ? {} : { schema };
 }
 
 function show(printer: Printer, { number, threads, thread, step, done, checkpoints, result }: AdoptProgress): void {

@@ -47,6 +47,7 @@ function commands(terminal: Terminal, printer: Printer, ended: (code: ExitCode) 
     .argument("<source>", "langgraph-sqlite:FILE or langgraph-postgres:URL")
     .requiredOption("--into <url>", "where to, for example sqlite:holdfast.db")
     .option("--schema <name>", "schema of the source's tables, for Postgres (default: public)")
+    .option("--into-schema <name>", "schema of the tables that are written, for Postgres (default: public)")
     .option("--json", "print the report as JSON")
     .action(async (source: string, flags: AdoptFlags) => ended(await adoptCommand(source, flags, printer)));
   program

@@ -3,11 +3,12 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { sqlite } from "holdfast/checkpointers/sqlite";
-import { describe, expect, test } from "vitest";
+import { describe, expect, inject, test } from "vitest";
 import { at, asking, plain } from "../adopt/graphs.ts";
 import { officialSqlite } from "../adopt/official.ts";
 import { scratchDirectory } from "../backends/scratch.ts";
 import { manifest, root } from "../repository/source-tree.ts";
+import { newSchema, query, quoted } from "../servers/schemas.ts";
 import { holdfast } from "./terminal.ts";
 
 async function official() {
@@ -48,6 +49,15 @@ describe("holdfast adopt", () => {
     const { code, stdout, stderr } = await holdfast(["adopt", url, "--into", into]);
     expect({ code, stderr }).toEqual({ code: 1, stderr: 'thread "finished": refused\n' });
     expect(stdout).toMatch(/^paused +adopted /m);
+  });
+
+  test("writes into the schema of Postgres that --into-schema names", async () => {
+    const { url } = await official();
+    const [into, schema] = [inject("postgresUrl"), await newSchema()];
+    const { code } = await holdfast(["adopt", url, "--into", into, "--into-schema", schema]);
+    expect(code).toBe(0);
+    const taken = await query(`select id from ${quoted(schema)}.holdfast_threads order by id`);
+    expect(taken).toEqual([{ id: "finished" }, { id: "paused" }]);
   });
 
   test("shows progress where somebody watches", async () => {

@@ -1,13 +1,11 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+/** Every commit of a scenario fails, in every way a commit can fail. */
+
 import { Annotation, END, START, StateGraph } from "@langchain/langgraph";
 import { type Backend, Checkpointer, effect, isHoldfastError, run } from "holdfast";
-import { memoryBackend } from "holdfast/checkpointers/memory";
-import { sqliteBackend } from "holdfast/checkpointers/sqlite";
 import { type FaultScenario, faultSweep } from "holdfast/testing";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { newStore, type Store, storeNames } from "../backends-table.ts";
 
 const State = Annotation.Root({
   log: Annotation<string[]>({ reducer: (a, b) => [...a, ...b], default: () => [] }),
@@ -57,22 +55,29 @@ interface Recovered {
   readonly finishedBefore: boolean;
 }
 
-async function play(world: World, checkpointer: Checkpointer, durability: "sync" | "async") {
+interface Swept {
+  readonly world: World;
+  readonly thread: string;
+  readonly durability: "sync" | "async";
+}
+
+async function play({ world, thread, durability }: Swept, checkpointer: Checkpointer) {
   const app = world.graph(checkpointer);
-  const config = { configurable: { thread_id: "swept" }, durability };
+  const config = { configurable: { thread_id: thread }, durability };
   const { createdAt } = await app.getState(config);
   return run(app, createdAt === undefined ? { log: ["input"] } : null, config);
 }
 
 /** Goes on until the thread is finished; what parks is settled by looking at the world. */
-async function recover(world: World, backend: Backend, durability: "sync" | "async"): Promise<Recovered> {
+async function recover(swept: Swept, backend: Backend): Promise<Recovered> {
+  const { world, thread } = swept;
   const checkpointer = new Checkpointer(backend);
-  const before = await world.graph(checkpointer).getState({ configurable: { thread_id: "swept" } });
+  const before = await world.graph(checkpointer).getState({ configurable: { thread_id: thread } });
   const finishedBefore = before.createdAt !== undefined && before.tasks.length === 0;
   for (let tries = 0; tries < 5; tries++) {
-    const { status, values } = await play(world, checkpointer, durability);
+    const { status, values } = await play(swept, checkpointer);
     if (status !== "parked") return { world, log: (values as { log: unknown }).log, finishedBefore };
-    for (const { key, status: state, name } of await checkpointer.effects({ thread: "swept" })) {
+    for (const { key, status: state, name } of await checkpointer.effects({ thread })) {
       if (name !== "blind" || (state !== "intent" && state !== "failed")) continue;
       await checkpointer.settle(key, world.keys.has(key) ? { done: "did mail" } : { notDone: true }, {
         by: "operator",
@@ -82,61 +87,49 @@ async function recover(world: World, backend: Backend, durability: "sync" | "asy
   throw new Error("still parked after five tries");
 }
 
-async function memoryScenario(durability: "sync" | "async"): Promise<FaultScenario<Recovered>> {
-  const world = new World();
-  const backend = memoryBackend();
-  return {
-    backend,
-    run: (faulty) => play(world, new Checkpointer(faulty), durability),
-    recover: () => recover(world, backend, durability),
-  };
-}
-
-async function sqliteScenario(durability: "sync" | "async"): Promise<FaultScenario<Recovered>> {
-  const world = new World();
-  const dir = mkdtempSync(join(tmpdir(), "holdfast-sweep-"));
-  const file = join(dir, "state.db");
-  const backend = await sqliteBackend(file, { synchronous: "OFF" });
+/** On a thread of its own. */
+async function scenarioOn(store: Store, swept: Swept): Promise<FaultScenario<Recovered>> {
+  const backend = await store.backend();
   let again: Backend | undefined;
   return {
     backend,
-    run: (faulty) => play(world, new Checkpointer(faulty), durability),
-    // Another owner on the same file, as after a restart.
+    run: (faulty) => play(swept, new Checkpointer(faulty)),
+    // Another owner of the same store, as after a restart.
     recover: async () => {
       await backend.close();
-      again = await sqliteBackend(file, { synchronous: "OFF" });
-      return recover(world, again, durability);
+      again = await store.backend();
+      return recover(swept, again);
     },
     close: async () => {
       await backend.close();
       await again?.close();
-      rmSync(dir, { recursive: true, force: true });
     },
   };
 }
 
-describe("whatever commit fails, in whatever way, nothing is lost, no effect repeated, and the error is typed", () => {
-  for (const [name, scenario] of [
-    ["memory", memoryScenario],
-    ["sqlite", sqliteScenario],
-  ] as const) {
-    for (const durability of ["sync", "async"] as const) {
-      test(`${name}, ${durability} durability`, { timeout: 300_000 }, async () => {
-        const { byMode } = await faultSweep({
-          scenario: () => scenario(durability),
-          print: () => {},
-          check: ({ error, injected, result: { world, log, finishedBefore } }) => {
-            expect(log).toEqual(finalLog);
-            expect(Object.fromEntries(world.executed)).toEqual({ charge: 1, mail: 1 });
-            if (error !== undefined) expect(isHoldfastError(error), String(error)).toBe(true);
-            // A run that reported success was durable, whatever failed on its way.
-            if (error === undefined) expect(finishedBefore).toBe(true);
-            if (!injected) expect(error).toBeUndefined();
-          },
-        });
-        // Input, start, three nodes; intent and outcome of two effects.
-        for (const count of Object.values(byMode)) expect(count).toBeGreaterThanOrEqual(durability === "sync" ? 8 : 5);
+describe.each(storeNames)(
+  "on %s, whatever commit fails, in whatever way, nothing is lost, no effect repeated, and the error is typed",
+  (name) => {
+    test.each(["sync", "async"] as const)("%s durability", { timeout: 300_000 }, async (durability) => {
+      const store = await newStore(name);
+      let threads = 0;
+      const { byMode } = await faultSweep({
+        scenario: () => {
+          threads += 1;
+          return scenarioOn(store, { world: new World(), thread: `swept ${threads}`, durability });
+        },
+        print: () => {},
+        check: ({ error, injected, result: { world, log, finishedBefore } }) => {
+          expect(log).toEqual(finalLog);
+          expect(Object.fromEntries(world.executed)).toEqual({ charge: 1, mail: 1 });
+          if (error !== undefined) expect(isHoldfastError(error), String(error)).toBe(true);
+          // A run that reported success was durable, whatever failed on its way.
+          if (error === undefined) expect(finishedBefore).toBe(true);
+          if (!injected) expect(error).toBeUndefined();
+        },
       });
-    }
-  }
-});
+      // Input, start, three nodes; intent and outcome of two effects.
+      for (const count of Object.values(byMode)) expect(count).toBeGreaterThanOrEqual(durability === "sync" ? 8 : 5);
+    });
+  },
+);
