@@ -16,8 +16,8 @@
  *   one state, never half of a commit.
  * - B5 Ids are data: no character of an id is a pattern or a separator.
  *
- * The functions below the interface decide what an operation may do, so that all backends refuse the same things with
- * the same words.
+ * The functions of `judges.ts` decide what an operation may do, so that all backends refuse the same things with the same
+ * words.
  */
 
 import { HoldfastError } from "./errors.ts";
@@ -25,9 +25,10 @@ import type {
   CheckpointRow,
   DecisionRow,
   EffectRow,
-  Encoded,
   ItemsRow,
   ListBase,
+  RunRow,
+  RunStatus,
   WaitKind,
   WaitRow,
   WaitStatus,
@@ -51,7 +52,7 @@ export interface Capabilities {
 }
 
 /** A thread's era as the writer knows it: refused when the thread was deleted since (or exists in a later era). */
-interface OfThread {
+export interface OfThread {
   readonly thread: string;
   readonly era: number;
 }
@@ -88,6 +89,15 @@ export type Op =
   | (OfThread & { readonly kind: "endWait"; readonly id: string })
   /** Appends to the thread's chain of decisions. Refused unless `row.seq` follows the last one. */
   | (OfThread & { readonly kind: "decision"; readonly row: DecisionRow })
+  /**
+   * With `expect: null`, starts a run: refused where its id or its key is that of a stored one, of whatever thread. With a
+   * number, replaces the thread's run whose revision that is, if `RUN_MOVES` allows the move; key and createdAt stay. One
+   * that becomes running is refused while another run of the thread is running, or one before it, by (createdAt, id), has
+   * not ended. Refused with RUN_CONFLICT.
+   */
+  | (OfThread & { readonly kind: "run"; readonly row: RunRow; readonly expect: number | null })
+  /** Stores nothing. Refused with RUN_LOST unless the thread's run of that id is running in exactly that epoch. */
+  | (OfThread & { readonly kind: "fence"; readonly run: string; readonly epoch: number })
   /**
    * Removes every row of the thread except effects with a given key, whose `thread` becomes "". What remains is
    * a tombstone that holds a digest of the thread id and the next era, never the id.
@@ -153,6 +163,31 @@ export interface WaitQuery {
   readonly limit?: number | undefined;
 }
 
+/** Every field given must match. The order is (createdAt, id), ids by code points. */
+export interface RunQuery {
+  readonly id?: string | undefined;
+  readonly key?: string | undefined;
+  readonly thread?: string | undefined;
+  /** Any of these; default all. */
+  readonly status?: readonly RunStatus[] | undefined;
+  readonly graph?: string | undefined;
+  readonly owner?: string | undefined;
+  readonly worker?: string | undefined;
+  /** Only runs that come after this place in the order: where a page continues. */
+  readonly after?: { readonly createdAt: number; readonly id: string } | undefined;
+  /** At most so many; default all. */
+  readonly limit?: number | undefined;
+}
+
+export interface DueRunsQuery {
+  /** Only runs with `due` at or before this moment. */
+  readonly dueBy: number;
+  /** Any of these; default all. */
+  readonly graphs?: readonly string[] | undefined;
+  /** At most so many. */
+  readonly limit: number;
+}
+
 /** What the body of a transaction has decided to store, and its value. */
 export interface TransactionAnswer<T> {
   readonly ops: Commit;
@@ -198,6 +233,19 @@ export interface Backend {
   /** The link `seq` of a thread's chain, or (undefined) the newest. */
   decision(thread: string, seq: number | undefined): Promise<DecisionRow | undefined>;
 
+  /** Reads no more rows than `limit` asks for where thread, or status alone, is given: also in a store with many more. */
+  runs(query: RunQuery): Promise<readonly RunRow[]>;
+  /**
+   * The runs that are due and would be accepted as running: queued or retrying, first by (createdAt, id) among those of their
+   * thread that have not ended, and of a thread of which no run is running. The order is (priority descending, due, id), ids
+   * by code points. Runs that wait, have ended or are due later cost nothing, however many they are.
+   */
+  dueRuns(query: DueRunsQuery): Promise<readonly RunRow[]>;
+  /** The earliest `due` of queued and retrying runs, whether they are first in their thread or not. */
+  nextDue(query: { readonly graphs?: readonly string[] | undefined }): Promise<number | undefined>;
+  /** The backend's clock, in milliseconds since 1970: that of the database where there is one. Only for `due` and createdAt. */
+  now(): Promise<number> | number;
+
   /** Whether the owner may still be running: false only where that is provably not so. */
   ownerAlive(owner: string): Promise<boolean>;
 
@@ -210,156 +258,6 @@ export interface Backend {
 
   /** Releases files and the owner's lock. Idempotent. Every later call fails with CLOSED. */
   close(): Promise<void>;
-}
-
-/** Refuses operations of a run or update that loaded the thread in another era. */
-export function judgeEra(op: OfThread, era: number): Verdict {
-  if (op.era === era) return undefined;
-  return new HoldfastError(
-    "THREAD_DELETED",
-    `Thread ${JSON.stringify(op.thread)} was deleted while this run had it loaded; nothing of the run is stored. ` +
-      "Start a new run to begin the thread anew.",
-    { details: { thread: op.thread, loadedEra: op.era, era } },
-  );
-}
-
-/** Refuses a checkpoint whose writer did not know the namespace's head. */
-export function judgeHead(op: Extract<Op, { kind: "checkpoint" }>, head: string | undefined): Verdict {
-  if (op.heads === undefined || op.heads.includes(head ?? null) || head === op.id) return undefined;
-  return new HoldfastError(
-    "HEAD_MOVED",
-    `Another run or update has moved thread ${JSON.stringify(op.thread)} on: its head is ${head ?? "gone"}, ` +
-      `but checkpoint ${op.id} continues ${op.parent ?? "a thread without checkpoints"}. Nothing of it is stored and this run ` +
-      "starts no further effect. Read the thread's state and start a new run from there.",
-    { details: { thread: op.thread, ns: op.ns, checkpoint: op.id, parent: op.parent, head } },
-  );
-}
-
-/** Refuses to store items in a place that is taken. */
-export function judgeItems(op: Extract<Op, { kind: "items" }>, taken: boolean): Verdict {
-  if (!taken) return undefined;
-  return new HoldfastError(
-    "LIST_CONFLICT",
-    `Another writer has extended list ${op.list} of thread ${JSON.stringify(op.thread)} at item ${op.start}; nothing of this commit is stored.`,
-    { details: { thread: op.thread, list: op.list, start: op.start } },
-  );
-}
-
-/** Refuses to change an effect that somebody else has changed. */
-export function judgeEffect(op: Extract<Op, { kind: "effect" }>, stored: EffectRow | undefined): Verdict {
-  if ((stored?.rev ?? null) === op.expect) return undefined;
-  return new HoldfastError(
-    "EFFECT_CONFLICT",
-    `Effect ${op.row.name} (${op.row.key}) was changed by another process meanwhile: ` +
-      `expected revision ${op.expect ?? "none"}, found ${stored?.rev ?? "none"} (${stored?.status ?? "absent"}).`,
-    { details: { key: op.row.key, name: op.row.name, expected: op.expect, found: stored?.rev ?? null } },
-  );
-}
-
-/** Refuses to change a wait that somebody else has changed, or to open one under the id of another thread's. */
-export function judgeWait(op: Extract<Op, { kind: "wait" }>, stored: WaitRow | undefined): Verdict {
-  const { row, expect } = op;
-  const ours = stored?.thread === row.thread;
-  if (expect === null ? ours || stored === undefined : ours && stored.rev === expect) return undefined;
-  const found = stored === undefined ? "it is gone" : `it is ${stored.status} (revision ${stored.rev})`;
-  return new HoldfastError(
-    "WAIT_CONFLICT",
-    stored !== undefined && stored.thread !== row.thread
-      ? `Wait ${row.id} of thread ${JSON.stringify(row.thread)} has the id of a wait of another thread; nothing of this commit is stored.`
-      : `Wait ${row.id} (${row.name}) of thread ${JSON.stringify(row.thread)} was changed meanwhile: ${found}. Nothing of this ` +
-          "commit is stored. Read the thread's state and its waits, and decide anew.",
-    {
-      details: { id: row.id, thread: row.thread, expected: expect, found: stored?.rev ?? null, status: stored?.status },
-    },
-  );
-}
-
-/** The row that `endWait` leaves, or undefined where it changes nothing. */
-export function endedWait(stored: WaitRow | undefined): WaitRow | undefined {
-  if (stored?.status === "answered") return { ...stored, status: "consumed", holder: undefined, rev: stored.rev + 1 };
-  if (stored?.status === "open") return { ...stored, status: "superseded", holder: undefined, rev: stored.rev + 1 };
-  return undefined;
-}
-
-/** Refuses a decision that does not follow the thread's last one. */
-export function judgeDecision(op: Extract<Op, { kind: "decision" }>, last: number | undefined): Verdict {
-  if (op.row.seq === (last ?? 0) + 1) return undefined;
-  return new HoldfastError(
-    "DECISION_CONFLICT",
-    `Decision ${op.row.seq} of thread ${JSON.stringify(op.thread)} does not follow the last one, ${last ?? "none"}: another ` +
-      "decision was recorded meanwhile. Nothing of this commit is stored; decide again.",
-    { details: { thread: op.thread, seq: op.row.seq, last: last ?? null } },
-  );
-}
-
-type Entry = readonly [idx: number, channel: string, value: unknown];
-
-/** Bodies of write rows are `<codec> [[idx,channel,value],…]`: JSON after the first space. */
-export function entriesOf(body: Encoded): Entry[] {
-  return JSON.parse(body.slice(body.indexOf(" ") + 1)) as Entry[];
-}
-
-/**
- * Decides what a `writes` operation stores, given the rows of the same task on the same checkpoint: the row to store
- * (replacing the one in its slot), or nothing, or a refusal.
- *
- * A special write (slot < 0) replaces. Any other call is first-writer-wins by index: what is there stays. Where
- * another run left a *different* value under an index and the task did not fail, the later run is refused: ignoring
- * it would store a checkpoint beside writes that it was not built from.
- */
-export function planWrites(
-  op: Extract<Op, { kind: "writes" }>,
-  stored: readonly WriteRow[],
-): { readonly row: WriteRow | undefined; readonly verdict: Verdict } {
-  const row = (slot: number, body: Encoded): WriteRow => ({
-    checkpoint: op.checkpoint,
-    task: op.task,
-    path: op.path,
-    slot,
-    run: op.run,
-    body,
-  });
-  if (op.slot !== undefined) return { row: row(op.slot, op.body), verdict: undefined };
-  if (stored.length === 0) return { row: row(0, op.body), verdict: undefined };
-
-  const taken = new Map<number, { value: string; run: string | undefined }>();
-  let failed = false;
-  let slot = 0;
-  for (const old of stored) {
-    if (old.slot >= 0) slot = Math.max(slot, old.slot + 1);
-    for (const [idx, channel, value] of entriesOf(old.body)) {
-      if (channel === "__error__") failed = true;
-      if (!taken.has(idx)) taken.set(idx, { value: JSON.stringify([channel, value]), run: old.run });
-    }
-  }
-  const fresh: Entry[] = [];
-  for (const entry of entriesOf(op.body)) {
-    const [idx, channel, value] = entry;
-    const old = taken.get(idx);
-    if (old === undefined) {
-      fresh.push(entry);
-    } else if (
-      idx >= 0 &&
-      !failed &&
-      op.run !== undefined &&
-      old.run !== op.run &&
-      old.value !== JSON.stringify([channel, value])
-    ) {
-      return {
-        row: undefined,
-        verdict: new HoldfastError(
-          "WRITE_CONFLICT",
-          `Another run has already stored a different result of task ${op.task} on checkpoint ${op.checkpoint} of thread ` +
-            `${JSON.stringify(op.thread)} (channel ${JSON.stringify(channel)}). This run is refused; nothing of this result is stored. ` +
-            "Start a new run: it goes on from the stored result.",
-          { details: { thread: op.thread, ns: op.ns, checkpoint: op.checkpoint, task: op.task, channel } },
-        ),
-      };
-    }
-  }
-  if (fresh.length === 0) return { row: undefined, verdict: undefined };
-  const codec = op.body.slice(0, op.body.indexOf(" ") + 1);
-  return { row: row(slot, codec + JSON.stringify(fresh)), verdict: undefined };
 }
 
 /** How often a thread id has been deleted before, as it is now. */

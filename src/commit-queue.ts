@@ -256,8 +256,10 @@ function sizeOf(op: Op): number {
       return op.row.body.length;
     case "wait":
     case "decision":
+    case "run":
       return op.row.body.length;
     case "endWait":
+    case "fence":
     case "deleteThread":
       return 0;
     default: {

@@ -51,6 +51,9 @@ const RETRYABLE = {
   NOT_EXECUTED: true,
   SETTLE_CONFLICT: false,
   UNKNOWN_EFFECT: false,
+  // runs
+  RUN_CONFLICT: false,
+  RUN_LOST: false,
   // waits
   WAIT_CONFLICT: false,
   DECISION_CONFLICT: true,

@@ -7,18 +7,11 @@ export {
   type Commit,
   closedError,
   deletedWhileRead,
+  type DueRunsQuery,
   type EffectQuery,
-  endedWait,
-  entriesOf,
-  judgeDecision,
-  judgeEffect,
-  judgeEra,
-  judgeHead,
-  judgeItems,
-  judgeWait,
   type Loaded,
   type Op,
-  planWrites,
+  type RunQuery,
   type StoredCheckpoint,
   type TransactionAnswer,
   type Verdict,
@@ -42,19 +35,37 @@ export {
   type LargeCheckpointEvent,
   type SwallowedWaitEvent,
 } from "./events.ts";
-export type {
-  CheckpointRow,
-  DecisionRow,
-  EffectRow,
-  EffectStatus,
-  Encoded,
-  ItemsRow,
-  ListBase,
-  ThreadRow,
-  WaitKind,
-  WaitRow,
-  WaitStatus,
-  WriteRow,
+export {
+  endedWait,
+  entriesOf,
+  judgeDecision,
+  judgeEffect,
+  judgeEra,
+  judgeFence,
+  judgeHead,
+  judgeItems,
+  judgeRun,
+  judgeWait,
+  planWrites,
+  type RunNeighbours,
+} from "./judges.ts";
+export {
+  type CheckpointRow,
+  type DecisionRow,
+  type EffectRow,
+  type EffectStatus,
+  type Encoded,
+  type ItemsRow,
+  isEnded,
+  type ListBase,
+  RUN_MOVES,
+  type RunRow,
+  type RunStatus,
+  type ThreadRow,
+  type WaitKind,
+  type WaitRow,
+  type WaitStatus,
+  type WriteRow,
 } from "./model.ts";
 export { Checkpointer, type CheckpointerOptions, isCheckpointer } from "./checkpointer.ts";
 export { type DurableOptions, durable } from "./durable.ts";
@@ -83,7 +94,7 @@ export type { ForkQuestionDetails } from "./fork-question.ts";
 export { stableTaskIds } from "./effect-site.ts";
 export { type JournalEvent, type JournalEventName, readJournal } from "./journal.ts";
 export { http4xx, nothingHappened } from "./not-executed.ts";
-export { type RunnableGraph, type RunResult, type RunStatus, run } from "./run.ts";
+export { type RunnableGraph, type RunResult, type RunResultStatus, run } from "./run.ts";
 export type { ValueType } from "./serde.ts";
 export type { EffectDeed, HistoryEffect, HistoryEntry, HistoryOptions, HistoryWait } from "./history.ts";
 export type { HistoryTask } from "./history-tasks.ts";

@@ -151,3 +151,56 @@ export interface DecisionRow {
   readonly hash: string;
   readonly body: Encoded;
 }
+
+/**
+ * `queued` may be claimed from `due` on · `running` a worker has it · `waiting` the thread waits for an answer, an event or a
+ * timer · `retrying` failed, and is tried again from `due` on · `parked` needs a person · `succeeded`, `failed`, `cancelled`
+ * ended.
+ */
+export type RunStatus = "queued" | "running" | "waiting" | "retrying" | "parked" | "succeeded" | "failed" | "cancelled";
+
+/**
+ * What may follow each status. From `running`: `queued` is handed back, `running` is taken over by another worker, in a new
+ * epoch. Nothing follows an end.
+ */
+export const RUN_MOVES: Readonly<Record<RunStatus, readonly RunStatus[]>> = {
+  queued: ["running", "cancelled"],
+  running: ["queued", "running", "waiting", "retrying", "parked", "succeeded", "failed", "cancelled"],
+  waiting: ["queued", "parked", "cancelled"],
+  retrying: ["queued", "running", "parked", "cancelled"],
+  parked: ["queued", "cancelled"],
+  succeeded: [],
+  failed: [],
+  cancelled: [],
+};
+
+/** Whether nothing may follow this status. */
+export function isEnded(status: RunStatus): boolean {
+  return RUN_MOVES[status].length === 0;
+}
+
+/** A piece of work on a thread that a worker claims, executes and hands back. Unique by id in the whole store. */
+export interface RunRow {
+  readonly id: string;
+  readonly thread: string;
+  readonly graph: string;
+  readonly status: RunStatus;
+  /** Grows by one with every change; a change names the revision it was made from. */
+  readonly rev: number;
+  /** Grows by one with every claim; 0 = never claimed. What a worker does for the run is fenced by it. */
+  readonly epoch: number;
+  /** The backend owner that has claimed it, see `Backend.owner`; only while it is running. */
+  readonly worker: string | undefined;
+  /** While queued or retrying: from when on it may be claimed, in milliseconds since 1970 by the backend's clock. */
+  readonly due: number | undefined;
+  /** A whole number; higher ones are claimed first. */
+  readonly priority: number;
+  /** Idempotency key of the start. Unique in the whole store; never changes. */
+  readonly key: string | undefined;
+  /** Whose thread it is: queries of one owner never see another's. */
+  readonly owner: string | undefined;
+  /** Milliseconds since 1970 by the backend's clock. The runs of a thread go by (createdAt, id), so it never changes. */
+  readonly createdAt: number;
+  /** Input, options, and what became of it. */
+  readonly body: Encoded;
+}

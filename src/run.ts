@@ -13,10 +13,10 @@ import type { WaitRecord } from "./wait-record.ts";
  * `finished` nothing is left to do · `waiting` for an answer, an event or a time, or at a breakpoint · `parked` an
  * effect's outcome must be settled by a person · `already_done` it was finished before, nothing was run.
  */
-export type RunStatus = "finished" | "waiting" | "parked" | "already_done";
+export type RunResultStatus = "finished" | "waiting" | "parked" | "already_done";
 
 export interface RunResult<Values = Record<string, unknown>> {
-  readonly status: RunStatus;
+  readonly status: RunResultStatus;
   /** The thread's state values. */
   readonly values: Values;
   /** What it waits for, oldest first; `id` is that of the interrupt. */

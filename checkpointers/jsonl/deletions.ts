@@ -19,6 +19,7 @@ function* survivor(change: Change, isDeleted: (thread: string) => boolean): Gene
     case "checkpoint":
     case "wait":
     case "decision":
+    case "run":
       if (!isDeleted(change.row.thread)) yield change;
       return;
     case "effect": {

@@ -2,7 +2,7 @@
  * The lines of a log. Each is a JSON value of its own:
  *
  * ```
- * {"format":"holdfast-jsonl","version":2}
+ * {"format":"holdfast-jsonl","version":3}
  * {"line":2,"bytes":41,"crc32":"0f3a9c11","changes":[{"kind":"era","digest":"…","era":1}]}
  * ```
  *
@@ -10,17 +10,18 @@
  * file, so that a line that is missing or doubled is noticed. Line ends inside values are escaped by JSON: a line feed
  * byte always ends a record.
  *
- * Version 2 added waits and decisions. A log of version 1 is read as it is, and written anew before the first append to
- * it: code that knows version 1 only refuses it from then on, instead of passing over what it does not know.
+ * Version 2 added waits and decisions, version 3 runs. A log of an earlier version is read as it is, and written anew before
+ * the first append to it: code that knows that version only refuses it from then on, instead of passing over what it does
+ * not know.
  */
 
 import { constants } from "node:buffer";
 import { crc32 } from "node:zlib";
-import { HoldfastError, type WaitRow } from "holdfast";
+import { HoldfastError, type RunRow, type WaitRow } from "holdfast";
 import type { Change } from "../memory/change.ts";
 
 /** The version that is written. Earlier ones can be read; later ones are refused. */
-export const formatVersion = 2;
+export const formatVersion = 3;
 const format = "holdfast-jsonl";
 
 export const headerLine = Buffer.from(`${JSON.stringify({ format, version: formatVersion })}\n`);
@@ -137,6 +138,8 @@ function restore(stored: StoredChange): Change {
       return { kind: "wait", row: Object.freeze(restoreWait(stored.row)) };
     case "decision":
       return { kind: "decision", row: Object.freeze(stored.row) };
+    case "run":
+      return { kind: "run", row: Object.freeze(restoreRun(stored.row)) };
     case "era":
       return stored;
     default: {
@@ -150,4 +153,9 @@ function restore(stored: StoredChange): Change {
 function restoreWait(row: WaitRow): WaitRow {
   const { due, graph, assignee, owner, decision, holder } = row;
   return { ...row, due, graph, assignee, owner, decision, holder };
+}
+
+function restoreRun(row: RunRow): RunRow {
+  const { worker, due, key, owner } = row;
+  return { ...row, worker, due, key, owner };
 }

@@ -6,7 +6,7 @@
  */
 
 import { createHash } from "node:crypto";
-import type { CheckpointRow, DecisionRow, EffectRow, ItemsRow, ListBase, WaitRow, WriteRow } from "holdfast";
+import type { CheckpointRow, DecisionRow, EffectRow, ItemsRow, ListBase, RunRow, WaitRow, WriteRow } from "holdfast";
 
 export type Change =
   /** Stores the checkpoint, or replaces it, and makes it the head of its namespace. */
@@ -20,6 +20,8 @@ export type Change =
   | { readonly kind: "wait"; readonly row: WaitRow }
   /** Appends to the chain of the row's thread. */
   | { readonly kind: "decision"; readonly row: DecisionRow }
+  /** Stores the run, or replaces the one with its id. */
+  | { readonly kind: "run"; readonly row: RunRow }
   /** Removes the thread's rows and leaves its digest and next era. */
   | { readonly kind: "delete"; readonly thread: string; readonly digest: string; readonly era: number }
   /** What is left of a deletion: the digest of the thread id, see {@link threadDigest}, and the next era. */
@@ -36,6 +38,10 @@ export interface View {
   effect(key: string): EffectRow | undefined;
   wait(id: string): WaitRow | undefined;
   lastDecision(thread: string): DecisionRow | undefined;
+  run(id: string): RunRow | undefined;
+  runWithKey(key: string): RunRow | undefined;
+  /** The runs of a thread that have not ended, in no particular order. */
+  unendedRuns(thread: string): Iterable<RunRow>;
 }
 
 /**
@@ -72,6 +78,8 @@ export function weightOf(change: Change): number {
       );
     case "decision":
       return fields + change.row.thread.length + change.row.body.length;
+    case "run":
+      return 2 * fields + change.row.thread.length + (change.row.key?.length ?? 0) + change.row.body.length;
     case "delete":
     case "era":
       return fields;

@@ -4,19 +4,26 @@ import {
   type Commit,
   type DecisionRow,
   endedWait,
+  isEnded,
   judgeDecision,
   judgeEffect,
   judgeEra,
+  judgeFence,
   judgeHead,
   judgeItems,
+  judgeRun,
   judgeWait,
   type Op,
   planWrites,
+  type RunRow,
   type Verdict,
   type WaitRow,
   type WriteRow,
 } from "holdfast";
+import { compareIds } from "../ids.ts";
 import { afterDeletion, type Change, threadDigest, type View } from "./change.ts";
+
+type OpOf<K extends Op["kind"]> = Extract<Op, { kind: K }>;
 
 export interface Judged {
   readonly verdict: Verdict;
@@ -78,14 +85,8 @@ function judgeOp(draft: Draft, op: Op): Verdict {
       draft.apply({ kind: "effect", row: Object.freeze({ ...op.row }) });
       return undefined;
     }
-    case "wait": {
-      const stored = draft.wait(op.row.id);
-      const verdict = judgeWait(op, stored);
-      if (verdict !== undefined) return verdict;
-      if (op.expect === null && stored !== undefined) return undefined;
-      draft.apply({ kind: "wait", row: Object.freeze({ ...op.row }) });
-      return undefined;
-    }
+    case "wait":
+      return openOrChangeWait(draft, op);
     case "endWait": {
       const stored = draft.wait(op.id);
       const ended = stored?.thread === op.thread ? endedWait(stored) : undefined;
@@ -98,11 +99,50 @@ function judgeOp(draft: Draft, op: Op): Verdict {
       draft.apply({ kind: "decision", row: Object.freeze({ ...op.row }) });
       return undefined;
     }
+    case "run":
+      return startOrChangeRun(draft, op);
+    case "fence":
+      return judgeFence(op, draft.run(op.run));
     default: {
       const never: never = op;
       return never;
     }
   }
+}
+
+function openOrChangeWait(draft: Draft, op: OpOf<"wait">): Verdict {
+  const stored = draft.wait(op.row.id);
+  const verdict = judgeWait(op, stored);
+  if (verdict !== undefined) return verdict;
+  if (op.expect === null && stored !== undefined) return undefined;
+  draft.apply({ kind: "wait", row: Object.freeze({ ...op.row }) });
+  return undefined;
+}
+
+function startOrChangeRun(draft: Draft, op: OpOf<"run">): Verdict {
+  const verdict = judgeRun(op, {
+    byId: (id) => draft.run(id),
+    byKey: (key) => draft.runWithKey(key),
+    ahead: (row) => runAhead(row, draft.unendedRuns(row.thread)),
+  });
+  if (verdict !== undefined) return verdict;
+  draft.apply({ kind: "run", row: Object.freeze({ ...op.row }) });
+  return undefined;
+}
+
+/** The one of the thread's unended runs that keeps this one from running. */
+function runAhead(row: RunRow, unended: Iterable<RunRow>): RunRow | undefined {
+  let first: RunRow | undefined;
+  for (const other of unended) {
+    if (other.id === row.id) continue;
+    if (other.status === "running") return other;
+    if (goesBefore(other, first ?? row)) first = other;
+  }
+  return first;
+}
+
+function goesBefore(a: RunRow, b: RunRow): boolean {
+  return (a.createdAt - b.createdAt || compareIds(a.id, b.id)) < 0;
 }
 
 /** What a draft adds to one thread. Keys of several parts carry the lengths, so no character separates. */
@@ -128,6 +168,9 @@ export class Draft implements View {
   readonly #threads = new Map<string, ThreadDraft>();
   readonly #effects = new Map<string, EffectSlot>();
   readonly #waits = new Map<string, WaitRow | undefined>();
+  readonly #runs = new Map<string, RunRow | undefined>();
+  /** Ids of the runs above by key: the last one that took it. */
+  readonly #runKeys = new Map<string, string>();
 
   constructor(below: View) {
     this.#below = below;
@@ -176,6 +219,25 @@ export class Draft implements View {
     return draft?.lastDecision ?? (draft?.fresh ? undefined : this.#below.lastDecision(thread));
   }
 
+  run(id: string): RunRow | undefined {
+    if (this.#runs.has(id)) return this.#runs.get(id);
+    const row = this.#below.run(id);
+    return row !== undefined && this.#threads.get(row.thread)?.fresh ? undefined : row;
+  }
+
+  /** The key of a run never changes: whoever has it below has it here, unless it was deleted. */
+  runWithKey(key: string): RunRow | undefined {
+    const id = this.#runKeys.get(key) ?? this.#below.runWithKey(key)?.id;
+    const row = id === undefined ? undefined : this.run(id);
+    return row?.key === key ? row : undefined;
+  }
+
+  *unendedRuns(thread: string): Generator<RunRow> {
+    for (const row of this.#runs.values()) if (row?.thread === thread && !isEnded(row.status)) yield row;
+    if (this.#threads.get(thread)?.fresh) return;
+    for (const row of this.#below.unendedRuns(thread)) if (!this.#runs.has(row.id)) yield row;
+  }
+
   apply(change: Change): void {
     this.changes.push(change);
     switch (change.kind) {
@@ -206,6 +268,10 @@ export class Draft implements View {
       case "decision":
         this.#thread(change.row.thread).lastDecision = change.row;
         return;
+      case "run":
+        this.#runs.set(change.row.id, change.row);
+        if (change.row.key !== undefined) this.#runKeys.set(change.row.key, change.row.id);
+        return;
       case "delete":
         this.#delete(change.thread, change.era);
         return;
@@ -232,6 +298,7 @@ export class Draft implements View {
       if (row?.thread === thread) this.#effects.set(key, afterDeletion(row));
     }
     for (const [id, row] of this.#waits) if (row?.thread === thread) this.#waits.set(id, undefined);
+    for (const [id, row] of this.#runs) if (row?.thread === thread) this.#runs.set(id, undefined);
     this.#threads.set(thread, emptyThread(era, true));
   }
 }

@@ -8,10 +8,13 @@ import {
   type Commit,
   closedError,
   type DecisionRow,
+  type DueRunsQuery,
   type EffectQuery,
   type EffectRow,
   type ItemsRow,
   type Loaded,
+  type RunQuery,
+  type RunRow,
   type StoredCheckpoint,
   type Verdict,
   type WaitQuery,
@@ -81,6 +84,26 @@ export abstract class StateBackend implements Backend {
   async decision(thread: string, seq: number | undefined): Promise<DecisionRow | undefined> {
     this.requireOpen();
     return seq === undefined ? this.state.lastDecision(thread) : this.state.decision(thread, seq);
+  }
+
+  async runs(query: RunQuery): Promise<RunRow[]> {
+    this.requireOpen();
+    return this.state.runs(query);
+  }
+
+  async dueRuns(query: DueRunsQuery): Promise<RunRow[]> {
+    this.requireOpen();
+    return this.state.dueRuns(query);
+  }
+
+  async nextDue(query: { readonly graphs?: readonly string[] | undefined }): Promise<number | undefined> {
+    this.requireOpen();
+    return this.state.nextDue(query.graphs);
+  }
+
+  now(): number {
+    this.requireOpen();
+    return Date.now();
   }
 
   async ownerAlive(owner: string): Promise<boolean> {

@@ -9,11 +9,14 @@ import type {
   CheckpointQuery,
   CheckpointRow,
   DecisionRow,
+  DueRunsQuery,
   EffectQuery,
   EffectRow,
   ItemsRow,
   ListBase,
   Loaded,
+  RunQuery,
+  RunRow,
   StoredCheckpoint,
   WaitQuery,
   WaitRow,
@@ -21,6 +24,7 @@ import type {
 } from "holdfast";
 import { afterDeletion, type Change, threadDigest, type View, weightOf } from "./change.ts";
 import { compareIds } from "../ids.ts";
+import { RunTable } from "./runs.ts";
 import { WaitTable } from "./waits.ts";
 
 interface Namespace {
@@ -53,6 +57,7 @@ export class MemoryState implements View {
   readonly #effects = new Map<string, EffectRow>();
   readonly #effectsOf = new Map<string, Set<string>>();
   readonly #waits = new WaitTable();
+  readonly #runs = new RunTable();
   /** Next era by digest of a deleted thread's id. */
   readonly #eras = new Map<string, number>();
   #weight = 0;
@@ -99,6 +104,18 @@ export class MemoryState implements View {
   decision(thread: string, seq: number): DecisionRow | undefined {
     // The chain has no gap.
     return this.#threads.get(thread)?.decisions[seq - 1];
+  }
+
+  run(id: string): RunRow | undefined {
+    return this.#runs.get(id);
+  }
+
+  runWithKey(key: string): RunRow | undefined {
+    return this.#runs.withKey(key);
+  }
+
+  unendedRuns(thread: string): Iterable<RunRow> {
+    return this.#runs.unended(thread);
   }
 
   load(thread: string, ns: string, id: string | undefined): Loaded {
@@ -181,6 +198,18 @@ export class MemoryState implements View {
     return this.#waits.query(query);
   }
 
+  runs(query: RunQuery): RunRow[] {
+    return this.#runs.query(query);
+  }
+
+  dueRuns(query: DueRunsQuery): RunRow[] {
+    return this.#runs.due(query);
+  }
+
+  nextDue(graphs: readonly string[] | undefined): number | undefined {
+    return this.#runs.nextDue(graphs);
+  }
+
   *decisions(thread: string | undefined): Generator<DecisionRow> {
     const threads = thread === undefined ? [...this.#threads.keys()].sort(compareIds) : [thread];
     for (const id of threads) yield* [...(this.#threads.get(id)?.decisions ?? [])];
@@ -229,6 +258,11 @@ export class MemoryState implements View {
         this.#openThread(change.row.thread).decisions.push(change.row);
         this.#weigh(change);
         return;
+      case "run": {
+        const old = this.#runs.set(change.row);
+        this.#weigh(change, old && { kind: "run", row: old });
+        return;
+      }
       case "delete":
         this.#delete(change.thread);
         this.apply({ kind: "era", digest: change.digest, era: change.era });
@@ -250,6 +284,7 @@ export class MemoryState implements View {
     for (const [id, thread] of this.#threads) yield* changesOf(id, thread);
     for (const row of this.#effects.values()) yield { kind: "effect", row };
     for (const row of this.#waits.values()) yield { kind: "wait", row };
+    for (const row of this.#runs.values()) yield { kind: "run", row };
   }
 
   #namespace(thread: string, ns: string): Namespace | undefined {
@@ -308,6 +343,7 @@ export class MemoryState implements View {
     if (thread !== undefined) for (const change of changesOf(id, thread)) this.#weigh(undefined, change);
     this.#threads.delete(id);
     for (const row of this.#waits.deleteThread(id)) this.#weigh(undefined, { kind: "wait", row });
+    for (const row of this.#runs.deleteThread(id)) this.#weigh(undefined, { kind: "run", row });
     for (const key of [...(this.#effectsOf.get(id) ?? [])]) {
       const row = this.#effects.get(key);
       if (row !== undefined) this.#setEffect(key, afterDeletion(row));

@@ -16,6 +16,7 @@ import type {
   WaitQuery,
   WaitRow,
 } from "holdfast";
+import { runsNotSupported } from "../runs-refusal.ts";
 import { Committer } from "./commit.ts";
 import { Connections } from "./connections.ts";
 import type { PgPool } from "./driver.ts";
@@ -140,6 +141,22 @@ class PostgresBackend implements Backend {
 
   decision(thread: string, seq: number | undefined): Promise<DecisionRow | undefined> {
     return this.#waits.decision(thread, seq);
+  }
+
+  runs(): Promise<never> {
+    return Promise.reject(runsNotSupported(this.name));
+  }
+
+  dueRuns(): Promise<never> {
+    return Promise.reject(runsNotSupported(this.name));
+  }
+
+  nextDue(): Promise<never> {
+    return Promise.reject(runsNotSupported(this.name));
+  }
+
+  now(): Promise<never> {
+    return Promise.reject(runsNotSupported(this.name));
   }
 
   async ownerAlive(owner: string): Promise<boolean> {

@@ -11,6 +11,7 @@
 
 import { type Commit, type EffectRow, isHoldfastError, type Op, type WaitRow } from "holdfast";
 import { type Change, threadDigest } from "../memory/change.ts";
+import { runsNotSupported } from "../runs-refusal.ts";
 import { packId, packText } from "./text.ts";
 import { waitFields } from "./wait-columns.ts";
 
@@ -96,6 +97,9 @@ function planOp(planner: Planner, op: Op): void {
     case "decision":
       planner.decision(thread, op.row);
       return;
+    case "run":
+    case "fence":
+      throw runsNotSupported("Postgres");
     default: {
       const never: never = op;
       return never;
@@ -142,6 +146,8 @@ export function planChanges(
       case "decision":
         planner.decision(thread(change.row.thread), change.row);
         break;
+      case "run":
+        throw runsNotSupported("Postgres");
       case "delete":
       case "era":
         throw new TypeError("a deletion is no part of a plan");

@@ -67,6 +67,14 @@ export class StoredView implements View {
     return seq === undefined ? undefined : { thread, seq, wait: "", hash: "", body: "" };
   }
 
+  run(): undefined {}
+
+  runWithKey(): undefined {}
+
+  unendedRuns(): readonly [] {
+    return [];
+  }
+
   async #readThreads(reader: Reader, ops: readonly Op[]): Promise<void> {
     const threads = [...new Set(ops.map((op) => op.thread))];
     const rows = await reader.rows<[at: string, era: number | null, last: number | null]>(

@@ -18,6 +18,7 @@ import {
   type WaitQuery,
   type WaitRow,
 } from "holdfast";
+import { runsNotSupported } from "../runs-refusal.ts";
 import { Committer } from "./committer.ts";
 import { Connection } from "./connection.ts";
 import { newClient, type RedisClient } from "./driver.ts";
@@ -157,6 +158,22 @@ class RedisBackend implements Backend {
 
   decision(thread: string, seq: number | undefined): Promise<DecisionRow | undefined> {
     return this.#waits.decision(thread, seq);
+  }
+
+  runs(): Promise<never> {
+    return Promise.reject(runsNotSupported(this.name));
+  }
+
+  dueRuns(): Promise<never> {
+    return Promise.reject(runsNotSupported(this.name));
+  }
+
+  nextDue(): Promise<never> {
+    return Promise.reject(runsNotSupported(this.name));
+  }
+
+  now(): Promise<never> {
+    return Promise.reject(runsNotSupported(this.name));
   }
 
   ownerAlive(owner: string): Promise<boolean> {

@@ -2,6 +2,7 @@
 
 import type { Commit, Op } from "holdfast";
 import { wellFormed } from "../ids.ts";
+import { runsNotSupported } from "../runs-refusal.ts";
 import * as ids from "./ids.ts";
 import { packCheckpoint, packData, packDecision, packEffect, packItems, packWait, packWrites } from "./rows.ts";
 
@@ -109,6 +110,9 @@ function pushOp(args: Argument[], op: Exclude<Op, { kind: "deleteThread" }>, thr
     case "decision":
       args.push("D", ...place, `${op.row.seq}`, ids.decisionField(op.row.seq), packDecision(op.row));
       return;
+    case "run":
+    case "fence":
+      throw runsNotSupported("Redis");
     default: {
       const never: never = op;
       return never;

@@ -18,6 +18,7 @@ import {
   type WaitRow,
 } from "holdfast";
 import type { SqliteDatabase } from "../sqlite-driver.ts";
+import { runsNotSupported } from "../runs-refusal.ts";
 import { Committer } from "./commit.ts";
 import { storageError } from "./failure.ts";
 import { History } from "./history.ts";
@@ -142,6 +143,22 @@ class SqliteBackend implements Backend {
 
   decision(thread: string, seq: number | undefined): Promise<DecisionRow | undefined> {
     return this.#turns.read(() => this.#waits.decision(thread, seq));
+  }
+
+  runs(): Promise<never> {
+    return Promise.reject(runsNotSupported(this.name));
+  }
+
+  dueRuns(): Promise<never> {
+    return Promise.reject(runsNotSupported(this.name));
+  }
+
+  nextDue(): Promise<never> {
+    return Promise.reject(runsNotSupported(this.name));
+  }
+
+  now(): Promise<never> {
+    return Promise.reject(runsNotSupported(this.name));
   }
 
   async ownerAlive(owner: string): Promise<boolean> {

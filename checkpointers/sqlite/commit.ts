@@ -31,6 +31,7 @@ import {
   storeText,
 } from "./columns.ts";
 import { wellFormed } from "../ids.ts";
+import { runsNotSupported } from "../runs-refusal.ts";
 import { type Packed, packDigest, packId, packToken, unpackId } from "./ids.ts";
 import { type Thread, Threads } from "./threads.ts";
 import { AGAIN } from "./turns.ts";
@@ -193,6 +194,9 @@ export class Committer {
         return undefined;
       case "decision":
         return this.#waits.decision(op, thread);
+      case "run":
+      case "fence":
+        return runsNotSupported("SQLite");
       default: {
         const never: never = op;
         return never;

@@ -1,9 +1,9 @@
 /** Short ways to write operations and to say what became of them, for the conformance suite. */
 
 import assert from "node:assert/strict";
-import type { Backend, Commit, Op, WaitQuery } from "../backend.ts";
-import { type ErrorCode, isHoldfastError } from "../errors.ts";
-import type { DecisionRow, EffectRow, ListBase, WaitRow, WriteRow } from "../model.ts";
+import type { Backend, Commit, DueRunsQuery, Op, RunQuery, WaitQuery } from "../backend.ts";
+import { type ErrorCode, type HoldfastError, isHoldfastError } from "../errors.ts";
+import type { DecisionRow, EffectRow, ListBase, RunRow, WaitRow, WriteRow } from "../model.ts";
 
 type Fields<K extends Op["kind"]> = Partial<Omit<Extract<Op, { kind: K }>, "kind">>;
 export type Entry = readonly [idx: number, channel: string, value: unknown];
@@ -66,6 +66,33 @@ export function decision(row: DecisionRow, era = 0): Op {
   return { kind: "decision", thread: row.thread, era, row };
 }
 
+/** A queued run without anything that may be left out but `due`. */
+export function runRow(id: string, fields: Partial<RunRow> = {}): RunRow {
+  const what = { thread: "t", graph: "g", status: "queued", rev: 0, epoch: 0, due: 1000, priority: 0 } as const;
+  const left = { worker: undefined, key: undefined, owner: undefined };
+  return { id, ...what, ...left, createdAt: 1000, body: encoded({ input: id }), ...fields };
+}
+
+export function run(row: RunRow, expect: number | null, era = 0): Op {
+  return { kind: "run", thread: row.thread, era, row, expect };
+}
+
+/** The same run in another status, a revision on. */
+export function moved(row: RunRow, status: RunRow["status"], fields: Partial<RunRow> = {}): RunRow {
+  const claim = status === "running" ? { epoch: row.epoch + 1, worker: "worker 1" } : { worker: undefined };
+  const due = status === "queued" || status === "retrying" ? 1000 : undefined;
+  return { ...row, status, rev: row.rev + 1, ...claim, due, ...fields };
+}
+
+/** Moves a run that is stored as it is given. */
+export function move(row: RunRow, status: RunRow["status"], fields: Partial<RunRow> = {}, era = 0): Op {
+  return run(moved(row, status, fields), row.rev, era);
+}
+
+export function fence(run: string, epoch: number, fields: Fields<"fence"> = {}): Op {
+  return { kind: "fence", thread: "t", era: 0, run, epoch, ...fields };
+}
+
 export const deleteThread = (thread: string): Op => ({ kind: "deleteThread", thread });
 
 /** Commits the operations together; fails unless they are accepted. */
@@ -78,6 +105,14 @@ export async function accept(backend: Backend, ...ops: Op[]): Promise<void> {
 /** Commits the operations together; fails unless they are refused with this code. */
 export async function refuse(backend: Backend, code: ErrorCode, ...ops: Op[]): Promise<void> {
   assert.deepEqual(await codes(backend, [ops]), [code]);
+}
+
+/** The same; resolves with the refusal. */
+export async function refusal(backend: Backend, code: ErrorCode, ...ops: Op[]): Promise<HoldfastError> {
+  const [verdict] = await backend.commit([ops]);
+  assert.ok(verdict !== undefined, `must be refused with ${code}`);
+  assert.equal(verdict.code, code);
+  return verdict;
 }
 
 /** Commits a group; the code of each verdict, "accepted" for none. */
@@ -106,6 +141,20 @@ export async function waitIds(backend: Backend, query: WaitQuery = {}): Promise<
 /** One line per wait of a thread: `id status revision`. */
 export async function waitsOf(backend: Backend, thread = "t"): Promise<string[]> {
   return (await backend.waits({ thread })).map((row) => `${row.id} ${row.status} ${row.rev}`);
+}
+
+export async function runIds(backend: Backend, query: RunQuery = {}): Promise<string[]> {
+  return (await backend.runs(query)).map((row) => row.id);
+}
+
+/** One line per run of a thread: `id status revision`. */
+export async function runsOf(backend: Backend, thread = "t"): Promise<string[]> {
+  return (await backend.runs({ thread })).map((row) => `${row.id} ${row.status} ${row.rev}`);
+}
+
+/** The ids of the runs that are due, all of them by default. */
+export async function dueIds(backend: Backend, query: Partial<DueRunsQuery> = {}): Promise<string[]> {
+  return (await backend.dueRuns({ dueBy: Number.MAX_SAFE_INTEGER, limit: 1000, ...query })).map((row) => row.id);
 }
 
 /** The places of a thread's decisions, or `<thread> <place>` of all threads. */

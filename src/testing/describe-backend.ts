@@ -17,9 +17,13 @@ import { commitCases } from "./backend-cases/commits.ts";
 import { decisionCases } from "./backend-cases/decisions.ts";
 import { deletionCases } from "./backend-cases/deletion.ts";
 import { effectCases } from "./backend-cases/effects.ts";
+import { dueRunCases } from "./backend-cases/due-runs.ts";
 import { idCases } from "./backend-cases/ids.ts";
 import { listCases } from "./backend-cases/lists.ts";
 import { openerCases } from "./backend-cases/openers.ts";
+import { runQueryCases } from "./backend-cases/run-queries.ts";
+import { runStoreCases } from "./backend-cases/run-stores.ts";
+import { runCases } from "./backend-cases/runs.ts";
 import { waitQueryCases } from "./backend-cases/wait-queries.ts";
 import { waitCases } from "./backend-cases/waits.ts";
 import { writeCases } from "./backend-cases/writes.ts";
@@ -37,6 +41,10 @@ export const backendCases: readonly BackendCase[] = [
   ...waitCases,
   ...waitQueryCases,
   ...decisionCases,
+  ...runCases,
+  ...runQueryCases,
+  ...dueRunCases,
+  ...runStoreCases,
   ...deletionCases,
   ...idCases,
   ...openerCases,

@@ -13,8 +13,10 @@ import type {
   Capabilities,
   CheckpointQuery,
   Commit,
+  DueRunsQuery,
   EffectQuery,
   Loaded,
+  RunQuery,
   Verdict,
   WaitQuery,
 } from "../backend.ts";
@@ -116,6 +118,22 @@ export class FaultyBackend implements Backend {
 
   decision(thread: string, seq: number | undefined): ReturnType<Backend["decision"]> {
     return this.#backend.decision(thread, seq);
+  }
+
+  runs(query: RunQuery): ReturnType<Backend["runs"]> {
+    return this.#backend.runs(query);
+  }
+
+  dueRuns(query: DueRunsQuery): ReturnType<Backend["dueRuns"]> {
+    return this.#backend.dueRuns(query);
+  }
+
+  nextDue(query: Parameters<Backend["nextDue"]>[0]): ReturnType<Backend["nextDue"]> {
+    return this.#backend.nextDue(query);
+  }
+
+  now(): ReturnType<Backend["now"]> {
+    return this.#backend.now();
   }
 
   ownerAlive(owner: string): Promise<boolean> {

@@ -29,6 +29,10 @@ function delegate(good: Backend): Backend {
     waits: (query) => good.waits(query),
     decisions: (query) => good.decisions(query),
     decision: (...args) => good.decision(...args),
+    runs: (query) => good.runs(query),
+    dueRuns: (query) => good.dueRuns(query),
+    nextDue: (query) => good.nextDue(query),
+    now: () => good.now(),
     ownerAlive: (owner) => good.ownerAlive(owner),
     close: () => good.close(),
   };

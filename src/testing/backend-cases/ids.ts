@@ -7,7 +7,7 @@ import * as rows from "../backend-rows.ts";
 const { accept, checkpoint, effect, effectRow, writes } = rows;
 
 /** Ids that patterns, separators, string ends, trimming, case folding or normalisation would confuse. */
-const awkward = [
+export const awkward = [
   ...[
     "",
     " ",
