@@ -246,6 +246,12 @@ export interface Backend {
   /** The backend's clock, in milliseconds since 1970: that of the database where there is one. Only for `due` and createdAt. */
   now(): Promise<number> | number;
 
+  /**
+   * Calls `wake` soon after a commit of any process that answered a wait, or left a run that is due. May call too often, and
+   * may miss one: whoever listens looks by itself as well. Absent where nobody tells.
+   */
+  watch?(wake: () => void): Promise<{ close(): Promise<void> }>;
+
   /** Whether the owner may still be running: false only where that is provably not so. */
   ownerAlive(owner: string): Promise<boolean>;
 

@@ -53,6 +53,8 @@ const NONE: ReadonlyMap<never, never> = new Map<never, never>();
 export class MemoryState implements View {
   /** Who has this state open. */
   readonly owners = new Set<string>();
+  /** Who is told of commits, see `Backend.watch`. */
+  readonly wakes = new Set<() => void>();
   readonly #threads = new Map<string, Thread>();
   readonly #effects = new Map<string, EffectRow>();
   readonly #effectsOf = new Map<string, Set<string>>();
