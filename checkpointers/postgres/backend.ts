@@ -7,24 +7,28 @@ import type {
   CheckpointQuery,
   Commit,
   DecisionRow,
+  DueRunsQuery,
   EffectQuery,
   EffectRow,
   ItemsRow,
   Loaded,
+  RunQuery,
+  RunRow,
   StoredCheckpoint,
   Verdict,
   WaitQuery,
   WaitRow,
 } from "holdfast";
-import { runsNotSupported } from "../runs-refusal.ts";
 import { Committer } from "./commit.ts";
 import { Connections } from "./connections.ts";
 import type { PgPool } from "./driver.ts";
 import { History } from "./history.ts";
+import { Listener } from "./listener.ts";
 import { openError, prepareSchema } from "./open.ts";
 import { checkOptions, checkTarget, type PostgresOptions } from "./options.ts";
 import { Owner } from "./owners.ts";
 import { Reads } from "./reads.ts";
+import { RunReads } from "./run-reads.ts";
 import { runTransaction, type TransactionBody } from "./transaction.ts";
 import { WaitReads } from "./wait-reads.ts";
 
@@ -86,6 +90,8 @@ class PostgresBackend implements Backend {
   readonly #reads: Reads;
   readonly #history: History;
   readonly #waits: WaitReads;
+  readonly #runs: RunReads;
+  readonly #listener: Listener;
   readonly #transactions = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
@@ -100,6 +106,8 @@ class PostgresBackend implements Backend {
     this.#reads = new Reads(connections, schema);
     this.#history = new History(connections, schema);
     this.#waits = new WaitReads(connections, schema);
+    this.#runs = new RunReads(connections, schema);
+    this.#listener = new Listener(connections, schema);
   }
 
   async commit(group: readonly Commit[]): Promise<readonly Verdict[]> {
@@ -143,20 +151,24 @@ class PostgresBackend implements Backend {
     return this.#waits.decision(thread, seq);
   }
 
-  runs(): Promise<never> {
-    return Promise.reject(runsNotSupported(this.name));
+  runs(query: RunQuery): Promise<readonly RunRow[]> {
+    return this.#runs.runs(query);
   }
 
-  dueRuns(): Promise<never> {
-    return Promise.reject(runsNotSupported(this.name));
+  dueRuns(query: DueRunsQuery): Promise<readonly RunRow[]> {
+    return this.#runs.dueRuns(query);
   }
 
-  nextDue(): Promise<never> {
-    return Promise.reject(runsNotSupported(this.name));
+  nextDue(query: { readonly graphs?: readonly string[] | undefined }): Promise<number | undefined> {
+    return this.#runs.nextDue(query.graphs);
   }
 
-  now(): Promise<never> {
-    return Promise.reject(runsNotSupported(this.name));
+  now(): Promise<number> {
+    return this.#runs.now();
+  }
+
+  watch(wake: () => void): Promise<{ close(): Promise<void> }> {
+    return this.#listener.watch(wake);
   }
 
   async ownerAlive(owner: string): Promise<boolean> {
@@ -184,6 +196,7 @@ class PostgresBackend implements Backend {
   async #close(): Promise<void> {
     this.#owners.stop();
     this.#connections.close();
+    await this.#listener.stop();
     await this.#committer.idle();
     await Promise.allSettled(this.#transactions);
     await this.#owners.release();

@@ -7,8 +7,12 @@
  * keys: two commits cannot wait for each other. Advisory locks, because locking a row writes it. A transaction whose statements
  * all have one snapshot would not see what it waited for: it fails with HF003.
  *
+ * Whoever listens is told, once, of a commit that answers a wait or leaves a run that is due.
+ *
  * The search path is fixed, so that nothing of the application's stands in for a function of Postgres.
  */
+
+import { JUDGE_FENCES, STORE_RUNS } from "./run-commit.ts";
 
 /** Seed of the keys, so that they are others than an application's own. */
 const LOCK_SEED = 4841564;
@@ -29,6 +33,9 @@ export const COMMIT_FUNCTION = /* sql */ `
     n bigint;
     first_thread jsonb;
     first_ns jsonb;
+    run_thread bigint;
+    next_run text;
+    wake boolean := false;
   begin
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
       raise exception 'the transaction has one snapshot for all of its statements' using errcode = 'HF003';
@@ -116,6 +123,7 @@ export const COMMIT_FUNCTION = /* sql */ `
       end if;
     end if;
 
+${JUDGE_FENCES}
     -- checkpoints: [namespace, id, parent, source, text]
     if plan ? 'checkpoints' then
       insert into @.holdfast_checkpoints (ns_no, id, parent, source, body)
@@ -232,6 +240,9 @@ export const COMMIT_FUNCTION = /* sql */ `
       then
         raise exception 'another revision of a wait' using errcode = 'HF001';
       end if;
+      wake := exists (
+        select from jsonb_array_elements(plan->'waits') e(v) where e.v->>9 = 'answered' and e.v->>16 is null
+      );
     end if;
 
     -- ends: [thread, wait]
@@ -256,6 +267,10 @@ export const COMMIT_FUNCTION = /* sql */ `
       insert into @.holdfast_decisions (thread_no, seq, wait, hash, body)
         select thread_nos[(e.v->>0)::integer], (e.v->>1)::integer, e.v->>2, e.v->>3, texts[(e.v->>4)::integer]
         from jsonb_array_elements(plan->'decisions') e(v);
+    end if;
+${STORE_RUNS}
+    if wake then
+      perform pg_notify('@channel', '');
     end if;
   end $$;
 `;

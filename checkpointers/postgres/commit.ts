@@ -27,7 +27,8 @@ import {
 import { JudgedCommit } from "./judged-commit.ts";
 import type { CheckedOptions } from "./options.ts";
 import type { Owner } from "./owners.ts";
-import { type Plan, planGroup } from "./plan.ts";
+import { planGroup } from "./plan.ts";
+import type { Plan } from "./planner.ts";
 import { statement } from "./statement.ts";
 
 const PAUSE_MS_MAX = 300;

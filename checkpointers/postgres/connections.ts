@@ -8,7 +8,7 @@
 
 import { setTimeout as wait } from "node:timers/promises";
 import { closedError } from "holdfast";
-import { newPool, type PgClient, type PgPool } from "./driver.ts";
+import { newPool, type PgClient, type PgPool, type PgPoolConfig } from "./driver.ts";
 import { isConnectionLost, isTransient, storageError } from "./failure.ts";
 import type { CheckedOptions } from "./options.ts";
 
@@ -34,31 +34,33 @@ const listened = new WeakSet<PgClient>();
 export class Connections {
   readonly name: string;
   readonly #pool: PgPool;
-  /** Whether the pool is ours to end. */
-  readonly #own: boolean;
+  /** Of a pool that is ours to end. */
+  readonly #config: PgPoolConfig | undefined;
   readonly #options: CheckedOptions;
+  /** Of the one connection that is kept, see {@link keep}. */
+  #spare: PgPool | undefined;
   #closed = false;
 
-  private constructor(name: string, pool: PgPool, own: boolean, options: CheckedOptions) {
+  private constructor(name: string, pool: PgPool, config: PgPoolConfig | undefined, options: CheckedOptions) {
     this.name = name;
     this.#pool = pool;
-    this.#own = own;
+    this.#config = config;
     this.#options = options;
     pool.on("error", ignore);
   }
 
   /** @throws {HoldfastError} DRIVER_MISSING */
   static async open(target: string | PgPool, name: string, options: CheckedOptions): Promise<Connections> {
-    if (typeof target !== "string") return new Connections(name, target, false, options);
-    const pool = await newPool({
+    if (typeof target !== "string") return new Connections(name, target, undefined, options);
+    const config = {
       application_name: "holdfast",
       connectionString: target,
       connectionTimeoutMillis: Math.min(10_000, options.answerTimeoutMs),
       keepAlive: true,
       // Idle connections are no reason to keep a finished process.
       allowExitOnIdle: true,
-    });
-    return new Connections(name, pool, true, options);
+    };
+    return new Connections(name, await newPool(config), config, options);
   }
 
   get retryForMs(): number {
@@ -143,6 +145,23 @@ export class Connections {
     return this.using(work, 2 ** 31 - 1);
   }
 
+  /**
+   * A connection that stays with the caller, who releases it destroyed: one besides the pool's, or one of the pool's where that
+   * is somebody else's. Undefined where such a pool has none to spare.
+   */
+  async keep(): Promise<PgClient | undefined> {
+    if (this.#config === undefined && (this.#pool.options?.max ?? 1) < 2) return undefined;
+    if (this.#config !== undefined && this.#spare === undefined) {
+      const spare = await newPool({ ...this.#config, max: 1 });
+      spare.on("error", ignore);
+      this.#spare ??= spare;
+    }
+    const client = await (this.#spare ?? this.#pool).connect();
+    // Nor is this connection a reason to keep a finished process.
+    client.unref?.();
+    return client;
+  }
+
   /** Takes no more calls; those under way go on. */
   close(): void {
     this.#closed = true;
@@ -151,7 +170,7 @@ export class Connections {
   /** Ends the pool, where it is ours. */
   async end(): Promise<void> {
     // Ours keeps its listener: a connection that is still saying goodbye may yet report that the server stops.
-    if (this.#own) await this.#pool.end();
-    else this.#pool.off("error", ignore);
+    if (this.#config === undefined) this.#pool.off("error", ignore);
+    else await Promise.all([this.#pool.end(), this.#spare?.end()]);
   }
 }

@@ -18,10 +18,14 @@ export interface PgClient {
   ): Promise<{ readonly rows: R[]; readonly rowCount: number | null }>;
   release(destroy?: boolean): void;
   on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "end", listener: () => void): unknown;
+  on(event: "notification", listener: (message: { readonly channel: string }) => void): unknown;
+  unref?(): void;
 }
 
 /** What is used of pg's `Pool`. */
 export interface PgPool {
+  readonly options?: { readonly max?: number | undefined };
   connect(): Promise<PgClient>;
   on(event: "error", listener: (error: Error) => void): unknown;
   off(event: "error", listener: (error: Error) => void): unknown;

@@ -12,7 +12,7 @@ import { lockThreads } from "./commit-function.ts";
 import type { Connections } from "./connections.ts";
 import type { PgClient } from "./driver.ts";
 import { BEGIN, idTooLong, isEntryTooLarge } from "./failure.ts";
-import { assertIds, planChanges } from "./plan.ts";
+import { assertIds, type ChangeOf, planChanges } from "./plan.ts";
 import { statement } from "./statement.ts";
 import { StoredView } from "./stored-view.ts";
 import { packId, quote } from "./text.ts";
@@ -24,7 +24,7 @@ export class JudgedCommit {
   /** Refused before they are judged, by their place in the group. */
   readonly #refused = new Map<number, HoldfastError>();
   #verdicts: Verdict[] = [];
-  /** Keys of the effects that this transaction has stored. */
+  /** The effects and runs that this transaction has stored, see {@link nameOf}. */
   readonly #made = new Set<string>();
 
   constructor(connections: Connections, schema: string, group: readonly Commit[]) {
@@ -79,7 +79,7 @@ export class JudgedCommit {
     await client.query(`select ${lockThreads("$1")}`, [JSON.stringify(threads)]);
     const view = await StoredView.read(client, this.#schema, commits);
     const draft = new Draft(view);
-    const isNew = (key: string) => view.effect(key) === undefined && !this.#made.has(key);
+    const isNew = (change: Shared) => !isStored(view, change) && !this.#made.has(nameOf(change));
     this.#made.clear();
     for (const [at, commit] of this.#group.entries()) {
       const refused = this.#refused.get(at);
@@ -94,7 +94,7 @@ export class JudgedCommit {
     client: PgClient,
     changes: readonly Change[],
     draft: Draft,
-    isNew: (key: string) => boolean,
+    isNew: (change: Shared) => boolean,
   ): Promise<void> {
     for (const part of split(changes)) {
       if ("deleted" in part) {
@@ -108,13 +108,21 @@ export class JudgedCommit {
         // Changes before a deletion of their thread belong to the era before it.
         const plan = planChanges(part.changes, (thread) => part.eras.get(thread) ?? draft.era(thread), isNew);
         await client.query(...statement(this.#schema, plan.parts, plan));
-        for (const change of part.changes) if (change.kind === "effect") this.#made.add(change.row.key);
+        for (const change of part.changes) if (isShared(change)) this.#made.add(nameOf(change));
       }
     }
   }
 }
 
-type Deletion = Extract<Change, { kind: "delete" }>;
+/** What is unique in the whole store, while locks are those of threads. */
+type Shared = ChangeOf<"effect" | "run">;
+
+const isShared = (change: Change): change is Shared => change.kind === "effect" || change.kind === "run";
+const nameOf = (change: Shared) => `${change.kind} ${change.kind === "effect" ? change.row.key : change.row.id}`;
+const isStored = (view: StoredView, change: Shared) =>
+  (change.kind === "effect" ? view.effect(change.row.key) : view.run(change.row.id)) !== undefined;
+
+type Deletion = ChangeOf<"delete">;
 type Part =
   | { readonly changes: readonly Change[]; readonly eras: ReadonlyMap<string, number> }
   | { readonly deleted: Deletion };

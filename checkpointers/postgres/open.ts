@@ -7,6 +7,7 @@ import { HoldfastError } from "holdfast";
 import type { Connections } from "./connections.ts";
 import type { PgClient } from "./driver.ts";
 import { BEGIN, isConnectionLost, sqlState, storageError } from "./failure.ts";
+import { channelOf } from "./listener.ts";
 import { FORMAT, migrations } from "./schema.ts";
 import { quote } from "./text.ts";
 
@@ -108,7 +109,10 @@ async function migrate(client: PgClient, name: string, schema: string): Promise<
 function inSchema(sql: string, schema: string): string {
   let tag = "$holdfast$";
   for (let n = 1; schema.includes(tag); n++) tag = `$holdfast${n}$`;
-  return sql.replaceAll("$$", () => tag).replaceAll("@.", () => `${quote(schema)}.`);
+  return sql
+    .replaceAll("$$", () => tag)
+    .replaceAll("@channel", () => channelOf(schema))
+    .replaceAll("@.", () => `${quote(schema)}.`);
 }
 
 /** An error of opening, in the library's words. */

@@ -9,12 +9,13 @@
 
 import { COMMIT_FUNCTION } from "./commit-function.ts";
 import { LOAD_FUNCTION } from "./load-function.ts";
+import { CLAIMABLE, UNENDED } from "./run-columns.ts";
 
 export interface Migration {
   readonly number: number;
   /** Whether code that does not know this migration must refuse the database. */
   readonly breaking: boolean;
-  /** `@` stands for the quoted schema. */
+  /** `@` stands for the quoted schema, `@channel` for what is listened to, see {@link channelOf}. */
   readonly sql: string;
 }
 
@@ -139,6 +140,34 @@ const TABLES = /* sql */ `
     primary key (thread_no, seq)
   );
 
+  -- is_next: the first one of its thread that has not ended, and no other one of the thread is running. So a run can be
+  -- claimed if it is next and due, and those that are kept back by another one are in no index that a worker looks at.
+  create table @.holdfast_runs (
+    id text collate "C" primary key,
+    thread_no bigint not null,
+    graph text collate "C" not null,
+    status text not null,
+    rev integer not null,
+    epoch double precision not null,
+    worker text collate "C",
+    due double precision,
+    priority double precision not null,
+    key text collate "C",
+    owner text collate "C",
+    created_at double precision not null,
+    is_next boolean not null,
+    body text not null
+  );
+  create unique index holdfast_runs_key on @.holdfast_runs (key) where key is not null;
+  create index holdfast_runs_thread on @.holdfast_runs (thread_no, status, created_at, id);
+  create index holdfast_runs_status on @.holdfast_runs (status, created_at, id);
+  create index holdfast_runs_owner on @.holdfast_runs (owner, status, created_at, id) where owner is not null;
+  create index holdfast_runs_unended on @.holdfast_runs (thread_no, created_at, id) where status in (${UNENDED});
+  create index holdfast_runs_next on @.holdfast_runs (thread_no) where is_next;
+  create index holdfast_runs_claim on @.holdfast_runs (graph, priority, due, id)
+    where is_next and status in (${CLAIMABLE});
+  create index holdfast_runs_due on @.holdfast_runs (graph, due) where status in (${CLAIMABLE}) and due is not null;
+
   -- Who has the database open, and until when that is certain by the server's clock; group_no is the owner's last commit.
   create table @.holdfast_owners (
     id text collate "C" primary key,
@@ -173,6 +202,7 @@ const TABLES = /* sql */ `
     update @.holdfast_effects e set thread_no = null where e.thread_no = thread_number;
     delete from @.holdfast_waits w where w.thread_no = thread_number;
     delete from @.holdfast_decisions d where d.thread_no = thread_number;
+    delete from @.holdfast_runs r where r.thread_no = thread_number;
   end $$;
 `;
 

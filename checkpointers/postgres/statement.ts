@@ -1,6 +1,6 @@
 /** The statement that sends a plan. */
 
-import type { Plan } from "./plan.ts";
+import type { Plan } from "./planner.ts";
 import { quote } from "./text.ts";
 
 /** Of one statement, by the protocol. */

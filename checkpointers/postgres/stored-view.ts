@@ -1,9 +1,10 @@
 /** What a group's operations ask of the store, read at once. */
 
-import type { Commit, DecisionRow, EffectRow, Op, WaitRow, WriteRow } from "holdfast";
+import type { Commit, DecisionRow, EffectRow, Op, RunRow, WaitRow, WriteRow } from "holdfast";
 import { threadDigest, type View } from "../memory/change.ts";
 import { EFFECT_COLUMNS, readEffect, type StoredEffect } from "./effect-columns.ts";
 import type { PgClient } from "./driver.ts";
+import { readRun, RUN_COLUMNS, UNENDED } from "./run-columns.ts";
 import { packId, quote, unpackText } from "./text.ts";
 import { readWait, WAIT_COLUMNS } from "./wait-columns.ts";
 
@@ -19,8 +20,14 @@ export class StoredView implements View {
   readonly #effects = new Map<string, EffectRow>();
   readonly #waits = new Map<string, WaitRow>();
   readonly #decisions = new Map<string, number>();
+  readonly #runs = new Map<string, RunRow>();
+  readonly #runKeys = new Map<string, RunRow>();
+  readonly #unended = new Map<string, RunRow[]>();
 
-  /** Inside a transaction that holds the locks of the threads: what it sees stays. Effects and waits are locked by it. */
+  /**
+   * Inside a transaction that holds the locks of the threads: what it sees stays. Effects and waits are locked by it. Runs
+   * are not: another thread's only refuses what has its id or key, and what is true now need not be true at the end.
+   */
   static async read(client: PgClient, schema: string, group: readonly Commit[]): Promise<StoredView> {
     const view = new StoredView();
     const ops = group.flat();
@@ -29,6 +36,7 @@ export class StoredView implements View {
     await view.#readHistory(reader, ops);
     await view.#readEffects(reader, ops);
     await view.#readWaits(reader, ops);
+    await view.#readRuns(reader, ops);
     return view;
   }
 
@@ -67,12 +75,18 @@ export class StoredView implements View {
     return seq === undefined ? undefined : { thread, seq, wait: "", hash: "", body: "" };
   }
 
-  run(): undefined {}
+  /** Without its body, which nobody judges by. */
+  run(id: string): RunRow | undefined {
+    return this.#runs.get(id);
+  }
 
-  runWithKey(): undefined {}
+  runWithKey(key: string): RunRow | undefined {
+    return this.#runKeys.get(key);
+  }
 
-  unendedRuns(): readonly [] {
-    return [];
+  /** As many of the first ones as may decide, and the one that is running. */
+  unendedRuns(thread: string): readonly RunRow[] {
+    return this.#unended.get(thread) ?? [];
   }
 
   async #readThreads(reader: Reader, ops: readonly Op[]): Promise<void> {
@@ -156,6 +170,40 @@ export class StoredView implements View {
       const row = readWait(id, unpackText(thread), JSON.parse(fields), body);
       this.#waits.set(row.id, row);
     }
+  }
+
+  async #readRuns(reader: Reader, ops: readonly Op[]): Promise<void> {
+    const changed = ops.filter((op): op is OpOf<"run"> => op.kind === "run");
+    const ids = ops.flatMap((op) => (op.kind === "run" ? [op.row.id] : op.kind === "fence" ? [op.run] : []));
+    const keys = changed.flatMap(({ row, expect }) => (expect === null && row.key !== undefined ? [row.key] : []));
+    const counts = new Map<string, number>();
+    for (const { row } of changed) counts.set(row.thread, (counts.get(row.thread) ?? 0) + 1);
+    const begun = new Set(changed.flatMap(({ row }) => (row.status === "running" ? [row.thread] : [])));
+    const select = (from: string) => `select r.id, t.id, ${RUN_COLUMNS}::text from given e ${from}`;
+    const found = async (given: readonly (readonly unknown[])[], from: string) => {
+      const rows = await reader.rows<[id: string, thread: string, fields: string]>(given, select(from));
+      return rows.map(([id, thread, fields]) => readRun(id, unpackText(thread), JSON.parse(fields), ""));
+    };
+    const byId = await found(
+      ids.map((id) => [packId(id)]),
+      "join @.holdfast_runs r on r.id = e.v->>0 join @.holdfast_threads t on t.no = r.thread_no",
+    );
+    const byKey = await found(
+      keys.map((key) => [packId(key)]),
+      "join @.holdfast_runs r on r.key = e.v->>0 join @.holdfast_threads t on t.no = r.thread_no",
+    );
+    // The group may end as many of the thread's runs as it changes; one more is in the way all the same.
+    const unended = await found(
+      [...begun].map((thread) => [packId(thread), (counts.get(thread) ?? 0) + 1]),
+      `join @.holdfast_threads t on t.id = e.v->>0 cross join lateral (
+          (select o.* from @.holdfast_runs o where o.thread_no = t.no and o.status in (${UNENDED})
+            order by o.created_at, o.id limit (e.v->>1)::integer)
+          union all (select o.* from @.holdfast_runs o where o.thread_no = t.no and o.status = 'running')
+        ) r`,
+    );
+    for (const row of [...byId, ...byKey]) this.#runs.set(row.id, row);
+    for (const row of byKey) if (row.key !== undefined) this.#runKeys.set(row.key, row);
+    for (const row of unended) this.#unended.set(row.thread, [...(this.#unended.get(row.thread) ?? []), row]);
   }
 }
 

@@ -1,7 +1,7 @@
 /** Random groups of commits, and what a backend makes of them: to be compared with the memory backend. */
 
 import fc from "fast-check";
-import type { Backend, Commit, Op, WaitStatus } from "holdfast";
+import { type Backend, type Commit, type Op, RUN_MOVES, type RunStatus, type WaitStatus } from "holdfast";
 import * as rows from "../../src/testing/backend-rows.ts";
 
 // Few of everything, so that operations meet.
@@ -19,6 +19,35 @@ const entries = fc.array(fc.tuple(fc.integer({ min: -2, max: 2 }), fc.constant("
   minLength: 1,
   maxLength: 2,
 });
+
+const runStatuses = Object.keys(RUN_MOVES) as RunStatus[];
+
+/** A run keeps its thread, key and first moment nearly always, so that it gets anywhere. */
+const randomRun = (era: fc.Arbitrary<number>): fc.Arbitrary<Op> =>
+  fc
+    .record({
+      ...{
+        id,
+        era,
+        other: fc.constantFrom(0, 0, 0, 0, 0, 1, 2, 3),
+        expect: fc.constantFrom(null, null, 0, 0, 1, 2, -1),
+      },
+      status: fc.constantFrom<RunStatus>(...runStatuses, "queued", "queued", "running", "running", "running"),
+      ...{ epoch: rev, due: fc.constantFrom(undefined, 3, 3, 9), priority: fc.constantFrom(0, 0, 2, -1) },
+      ...{
+        graph: fc.constantFrom("g", "h"),
+        owner: fc.constantFrom(undefined, "o", ""),
+        worker: fc.constantFrom(undefined, "w"),
+      },
+    })
+    .map(({ id, era, other, expect, ...fields }) => {
+      const kept = {
+        thread: id === "3" || other === 1 ? "u" : "t",
+        key: id === "1" || other === 2 ? "k" : undefined,
+        createdAt: other === 3 ? 5.5 : id === "2" ? -1 : 5,
+      };
+      return rows.run(rows.runRow(id, { ...fields, ...kept, rev: expect === null ? 0 : expect + 1 }), expect, era);
+    });
 
 export interface OpOptions {
   /** What the contract excludes too: special writes of several entries, and rows of a list that differ in its base. */
@@ -104,6 +133,8 @@ export const randomOp = (
     fc
       .record({ thread, era, seq: fc.integer({ min: 1, max: 3 }) })
       .map(({ thread, era, seq }) => rows.decision(rows.decisionRow(seq, { thread }), era)),
+    { arbitrary: randomRun(era), weight: 5 },
+    fc.record({ thread, era, id, epoch: rev }).map(({ id, epoch, ...place }) => rows.fence(id, epoch, place)),
   );
 
 export const randomDeletion: fc.Arbitrary<Op> = thread.map(rows.deleteThread);
@@ -133,12 +164,28 @@ async function everything(backend: Backend): Promise<unknown> {
     for (const query of [{ thread }, { thread, task: "a" }, { thread, name: "charge", digest: "d2" }])
       found.push(sorted(await backend.effects(query)));
     found.push(await backend.waits({ thread }), await backend.decision(thread, undefined));
+    found.push(await backend.runs({ thread }));
   }
   for (const key of ids) found.push(await backend.effects({ key }), await backend.waits({ id: key }));
   for (const status of statuses) found.push(await backend.waits({ status: [status] }));
   found.push(await backend.waits({ owner: "o" }), await backend.waits({ status: ["open"], dueBy: 5 }));
   found.push(await backend.waits({}), await rows.collect(backend.decisions({})));
+  await runsOf(backend, found);
   return found;
+}
+
+async function runsOf(backend: Backend, found: unknown[]): Promise<void> {
+  for (const id of ids) found.push(await backend.runs({ id }));
+  for (const status of runStatuses) found.push(await backend.runs({ status: [status] }));
+  const queries = [{}, { key: "k" }, { owner: "o" }, { graph: "h" }, { worker: "w", limit: 1 }];
+  for (const query of queries) found.push(await backend.runs(query));
+  found.push(await backend.runs({ after: { createdAt: 5, id: "1" }, limit: 2 }));
+  for (const graphs of [undefined, ["g"], ["h", "g"]]) {
+    found.push(await backend.nextDue({ graphs }));
+    for (const dueBy of [3, 9]) {
+      for (const limit of [1, 9]) found.push(await backend.dueRuns({ dueBy, graphs, limit }));
+    }
+  }
 }
 
 /** Verdicts of all commits, and what can be read in the end. */
