@@ -7,18 +7,20 @@ import {
   type CheckpointQuery,
   type Commit,
   type DecisionRow,
+  type DueRunsQuery,
   type EffectQuery,
   type EffectRow,
   HoldfastError,
   type ItemsRow,
   isHoldfastError,
   type Loaded,
+  type RunQuery,
+  type RunRow,
   type StoredCheckpoint,
   type Verdict,
   type WaitQuery,
   type WaitRow,
 } from "holdfast";
-import { runsNotSupported } from "../runs-refusal.ts";
 import { Committer } from "./committer.ts";
 import { Connection } from "./connection.ts";
 import { newClient, type RedisClient } from "./driver.ts";
@@ -26,7 +28,9 @@ import { History } from "./history.ts";
 import { type CheckedOptions, checkOptions, checkUrl, type RedisOptions } from "./options.ts";
 import { Owner } from "./owners.ts";
 import { Reads } from "./reads.ts";
+import { RunReads } from "./run-reads.ts";
 import { inspect } from "./server.ts";
+import { Subscriber } from "./subscriber.ts";
 import { WaitReads } from "./wait-reads.ts";
 
 /** A wrong address should be told soon; a server that starts together with its clients should be waited for. */
@@ -100,6 +104,8 @@ class RedisBackend implements Backend {
   readonly #reads: Reads;
   readonly #history: History;
   readonly #waits: WaitReads;
+  readonly #runs: RunReads;
+  readonly #subscriber: Subscriber;
   #closing: Promise<void> | undefined;
 
   constructor(
@@ -118,6 +124,8 @@ class RedisBackend implements Backend {
     this.#reads = new Reads(connection, keys);
     this.#history = new History(connection);
     this.#waits = new WaitReads(connection, this.#history);
+    this.#runs = new RunReads(connection);
+    this.#subscriber = new Subscriber(connection, `${keys}wake`, options.answerTimeoutMs);
   }
 
   async commit(group: readonly Commit[]): Promise<readonly Verdict[]> {
@@ -160,20 +168,24 @@ class RedisBackend implements Backend {
     return this.#waits.decision(thread, seq);
   }
 
-  runs(): Promise<never> {
-    return Promise.reject(runsNotSupported(this.name));
+  runs(query: RunQuery): Promise<readonly RunRow[]> {
+    return this.#runs.runs(query);
   }
 
-  dueRuns(): Promise<never> {
-    return Promise.reject(runsNotSupported(this.name));
+  dueRuns(query: DueRunsQuery): Promise<readonly RunRow[]> {
+    return this.#runs.dueRuns(query);
   }
 
-  nextDue(): Promise<never> {
-    return Promise.reject(runsNotSupported(this.name));
+  nextDue(query: { readonly graphs?: readonly string[] | undefined }): Promise<number | undefined> {
+    return this.#runs.nextDue(query.graphs);
   }
 
-  now(): Promise<never> {
-    return Promise.reject(runsNotSupported(this.name));
+  now(): Promise<number> {
+    return this.#runs.now();
+  }
+
+  watch(wake: () => void): Promise<{ close(): Promise<void> }> {
+    return this.#subscriber.watch(wake);
   }
 
   ownerAlive(owner: string): Promise<boolean> {
@@ -187,6 +199,7 @@ class RedisBackend implements Backend {
 
   async #close(): Promise<void> {
     this.#connection.refuse();
+    this.#subscriber.stop();
     await this.#committer.idle();
     await this.#connection.idle();
     this.#connection.tryFor(LEAVE_MS);

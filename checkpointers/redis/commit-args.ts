@@ -2,9 +2,19 @@
 
 import type { Commit, Op } from "holdfast";
 import { wellFormed } from "../ids.ts";
-import { runsNotSupported } from "../runs-refusal.ts";
 import * as ids from "./ids.ts";
-import { packCheckpoint, packData, packDecision, packEffect, packItems, packWait, packWrites } from "./rows.ts";
+import {
+  digitsBefore,
+  packCheckpoint,
+  packData,
+  packDecision,
+  packEffect,
+  packItems,
+  packRun,
+  packText,
+  packWait,
+  packWrites,
+} from "./rows.ts";
 
 type OpOf<K extends Op["kind"]> = Extract<Op, { kind: K }>;
 export type Argument = string | Buffer;
@@ -111,8 +121,12 @@ function pushOp(args: Argument[], op: Exclude<Op, { kind: "deleteThread" }>, thr
       args.push("D", ...place, `${op.row.seq}`, ids.decisionField(op.row.seq), packDecision(op.row));
       return;
     case "run":
+      args.push("U", ...place, wellFormed(op.row.id), op.expect === null ? "" : `${op.expect}`);
+      args.push(digitsBefore(op.row.status), packRun(op.row), packText(op.row.body));
+      return;
     case "fence":
-      throw runsNotSupported("Redis");
+      args.push("F", ...place, wellFormed(op.run), `${op.epoch}`);
+      return;
     default: {
       const never: never = op;
       return never;

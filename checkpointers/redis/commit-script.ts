@@ -11,6 +11,7 @@
  * later call than the server does is told so: the server has lost what it acknowledged.
  */
 
+import { APPLY_RUNS, JUDGE_RUNS } from "./commit-runs.ts";
 import { lua, script } from "./script.ts";
 
 /** How long the last answer of an owner is kept. A call is not repeated that long after it. */
@@ -21,29 +22,35 @@ local at = 0
 local function take() at = at + 1 return ARGV[at] end
 local owner, seq, acked, ttl, lease = take(), take(), take(), take(), take()
 local last = call('GET', P .. 'l:' .. owner)
-local before = 0
+local known = 0
 if last then
   local space = string.find(last, ' ', 1, true)
-  before = tonumber(string.sub(last, 1, space - 1))
-  if before == tonumber(seq) then return string.sub(last, space + 1) end
-  if before > tonumber(seq) then return 'late' end
+  known = tonumber(string.sub(last, 1, space - 1))
+  if known == tonumber(seq) then return string.sub(last, space + 1) end
+  if known > tonumber(seq) then return 'late' end
 end
-if tonumber(acked) > before then return 'lost' end
+if tonumber(acked) > known then return 'lost' end
 
 local T, ID = {}, {}
 for k = 1, tonumber(take()) do T[k], ID[k] = take(), take() end
 
--- What the commit under way has read and would leave: threads, and effects and waits by id.
-local states, effects, waits
+-- What the commit under way has read and would leave: threads; effects, waits and runs by id; ids of runs by key.
+local states, effects, waits, runs, keys
+-- Whether this call does something that others may be waiting for.
+local wake = false
 
 local function stateOf(digest)
   local s = states[digest]
   if s == nil then
     s = { T = digest, h = H .. digest, z = Z .. digest, buried = 0, heads = {}, has = {}, puts = {}, members = {} }
-    local meta = call('HMGET', s.h, '#v', '#ttl', '#aw', '#ld')
+    local meta = call('HMGET', s.h, '#v', '#ttl', '#aw', '#ld', '#rr', '#rc')
     s.live = meta[1] and true or alive(digest)
     s.version, s.ttl = tonumber(meta[1] or '0'), meta[2]
+    -- How many waits and runs keep the thread; its last decision.
     s.active, s.ld = tonumber(meta[3] or '0'), tonumber(meta[4] or '0')
+    -- The run that is running, and the entry of the one to be claimed.
+    s.running = meta[5] and string.sub(meta[5], 1, 1) == '+' and string.sub(meta[5], 2)
+    s.claim = meta[6]
     s.era = eraOf(digest)
     -- Whether nothing that is stored shows through.
     s.fresh = not s.live
@@ -66,7 +73,7 @@ local function has(s, field)
   return s.has[field] or (not s.fresh and call('HEXISTS', s.h, field) == 1)
 end
 
--- Where an effect or a wait is stored; nowhere, where this commit deletes its thread.
+-- Where an effect, a wait or a run is stored; nowhere, where this commit deletes its thread.
 local function placeOf(id)
   local place = call('HGET', IDS, id)
   if not place or string.sub(place, 1, 1) == 'g' then return place end
@@ -206,6 +213,7 @@ function judges.D(s)
   s.ld, s.decided = seq, true
 end
 
+${JUDGE_RUNS}
 -- Nothing of the thread that this commit has put before is to be seen any more.
 local function delete(s)
   for key, e in pairs(effects) do
@@ -215,16 +223,19 @@ local function delete(s)
       e.row, e.owner = withoutThread(e.row), 'g' .. NOBODY
     end
   end
-  for id, q in pairs(waits) do
-    if q.owner == s.T then q.row, q.owner, q.dirty = false, false, true end
+  for _, rows in ipairs({ waits, runs }) do
+    for _, q in pairs(rows) do
+      if q.owner == s.T then q.row, q.owner, q.dirty = false, false, true end
+    end
   end
   s.buried, s.era, s.fresh = s.buried + 1, s.era + 1, true
   s.heads, s.has, s.puts, s.members = {}, {}, {}, {}
   s.version, s.active, s.ld, s.ttl, s.decided, s.touched = 0, 0, 0, nil, nil, nil
+  s.running, s.claim, s.ran = false, false, nil
 end
 
 local function judge(count)
-  states, effects, waits = {}, {}, {}
+  states, effects, waits, runs, keys = {}, {}, {}, {}, {}
   for k = 1, count do
     local kind, t = take(), tonumber(take())
     local s = stateOf(T[t])
@@ -312,8 +323,10 @@ local function applyWait(id, q)
   call('ZADD', W, scored(all))
   call('ZADD', Z .. q.owner, scored(own))
   put(states[q.owner], 'Q' .. id, q.row)
+  local f = parts(q.row, 3)
+  if f[2] == '1' and f[3] == '-' then wake = true end
 end
-
+${APPLY_RUNS}
 local function flush(s)
   -- A thread that is there is kept on by every commit that names it.
   if #s.puts == 0 and not s.touched and (not s.live or s.buried > 0) then return end
@@ -334,6 +347,7 @@ local function flush(s)
   put(s, '#aw', s.active)
   each('HSET', s.h, s.puts)
   each('ZADD', s.z, s.members)
+  if s.ran then offer(s) end
   if not s.ttl then return end
   if s.active > 0 then
     call('PERSIST', s.h)
@@ -351,6 +365,7 @@ local function apply()
   end
   for key, e in pairs(effects) do if e.dirty then applyEffect(key, e) end end
   for id, q in pairs(waits) do if q.dirty then applyWait(id, q) end end
+  for id, r in pairs(runs) do if r.dirty and r.row then applyRun(id, r) end end
   for _, s in pairs(states) do flush(s) end
 end
 
@@ -371,5 +386,7 @@ for c = 1, tonumber(take()) do
 end
 local answer = '[' .. table.concat(answers, ',') .. ']'
 call('SET', P .. 'l:' .. owner, seq .. ' ' .. answer, 'PX', ${ANSWER_KEPT_MS})
+-- A user that may not publish has stored everything all the same.
+if wake then redis.pcall('PUBLISH', P .. 'wake', '') end
 return answer
 `);

@@ -10,11 +10,14 @@ import {
   judgeDecision,
   judgeEffect,
   judgeEra,
+  judgeFence,
   judgeHead,
   judgeItems,
+  judgeRun,
   judgeWait,
   isHoldfastError,
   type Op,
+  type RunRow,
   type Verdict,
   type WaitRow,
 } from "holdfast";
@@ -22,7 +25,7 @@ import { type Argument, commitArgs, ThreadNumbers } from "./commit-args.ts";
 import { ANSWER_KEPT_MS, commitScript } from "./commit-script.ts";
 import type { Connection } from "./connection.ts";
 import { type Look, lookAndPlan } from "./plan.ts";
-import { STATUSES } from "./rows.ts";
+import { runFrom, STATUSES } from "./rows.ts";
 
 /** Why the script refused a commit: place of the operation (from 1), what was judged, and the facts. */
 type Refusal = readonly [at: number, what: string, ...facts: unknown[]];
@@ -172,7 +175,19 @@ function judged(op: Op, facts: readonly unknown[]): Verdict {
     }
     case "decision":
       return judgeDecision(op, typeof facts[0] === "number" ? facts[0] : undefined);
+    case "run": {
+      const [old, same, ahead] = [0, 1, 2].map((at) => runOf(op.thread, facts[at]));
+      return judgeRun(op, { byId: () => old, byKey: () => same, ahead: () => ahead });
+    }
+    case "fence":
+      return judgeFence(op, runOf(op.thread, facts[0]));
     default:
       return undefined;
   }
+}
+
+function runOf(thread: string, found: unknown): RunRow | undefined {
+  if (!Array.isArray(found)) return undefined;
+  const [id, digit, ours, json] = found as [string, string, boolean, string];
+  return runFrom(id, ours ? thread : `${thread} (another)`, digit, json, "");
 }

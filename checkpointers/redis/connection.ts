@@ -59,6 +59,11 @@ export class Connection {
     return this.persist(() => this.#client.callBuffer(command, ...args));
   }
 
+  /** A client of its own to the same server, which the caller ends; undefined where the client makes no others. */
+  duplicate(): RedisClient | undefined {
+    return this.#client.duplicate?.();
+  }
+
   /** Refuses every later call; calls under way go on. */
   refuse(): void {
     this.#closed = true;

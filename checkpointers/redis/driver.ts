@@ -9,9 +9,14 @@ export interface RedisClient {
   call(command: string, ...args: (string | Buffer)[]): Promise<unknown>;
   callBuffer(command: string, ...args: (string | Buffer)[]): Promise<unknown>;
   on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "ready", listener: () => void): unknown;
+  on(event: "message", listener: (channel: string) => void): unknown;
   off(event: "error", listener: (error: Error) => void): unknown;
   connect(): Promise<void>;
-  disconnect(): void;
+  disconnect(reconnect?: boolean): void;
+  /** Another one to the same server. */
+  duplicate?(): RedisClient;
+  subscribe?(channel: string): Promise<unknown>;
 }
 
 /** Those of ioredis's options that are set; named here, so that no declaration needs the package. */

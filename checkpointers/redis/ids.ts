@@ -55,3 +55,10 @@ export function sortableMoment(moment: number): string {
   bits = moment < 0 ? ~bits & 0xffffffffffffffffn : bits | 0x8000000000000000n;
   return bits.toString(16).padStart(16, "0");
 }
+
+export function momentOf(sortable: string): number {
+  const bits = BigInt(`0x${sortable}`);
+  const positive = (bits & 0x8000000000000000n) !== 0n;
+  double.setBigUint64(0, positive ? bits & 0x7fffffffffffffffn : ~bits & 0xffffffffffffffffn);
+  return double.getFloat64(0);
+}

@@ -3,12 +3,34 @@
  * says how the rest is to be read: `s` text as UTF-8, `j` text that has no UTF-8 as JSON, `b` bytes.
  */
 
-import type { CheckpointRow, DecisionRow, EffectRow, ItemsRow, WaitRow, WaitStatus, WriteRow } from "holdfast";
+import {
+  type CheckpointRow,
+  type DecisionRow,
+  type EffectRow,
+  type ItemsRow,
+  RUN_MOVES,
+  type RunRow,
+  type RunStatus,
+  type WaitRow,
+  type WaitStatus,
+  type WriteRow,
+} from "holdfast";
 import { isWellFormed } from "../ids.ts";
 import { part, sortableMoment } from "./ids.ts";
 
 /** By the digit that stands for it in indexes. */
 export const STATUSES: readonly WaitStatus[] = ["open", "answered", "consumed", "superseded"];
+
+/** The same of runs: those that have ended come last, see `commit-runs.ts`. */
+export const RUN_STATUSES: readonly RunStatus[] = [
+  ...["queued", "running", "waiting", "retrying", "parked"],
+  ...["succeeded", "failed", "cancelled"],
+] as readonly RunStatus[];
+
+/** The digits of the statuses that a run may have before it has this one. */
+export function digitsBefore(status: RunStatus): string {
+  return RUN_STATUSES.flatMap((before, digit) => (RUN_MOVES[before].includes(status) ? [digit] : [])).join("");
+}
 
 export function packText(text: string): string {
   return isWellFormed(text) ? `s${text}` : `j${JSON.stringify(text)}`;
@@ -181,4 +203,41 @@ export function packDecision(row: DecisionRow): string {
 export function unpackDecision(thread: string, seq: number, stored: Buffer): DecisionRow {
   const parts = new Parts(stored);
   return { thread, seq, wait: parts.next(), hash: parts.next(), body: parts.body() };
+}
+
+type RunRest = Omit<RunRow, "id" | "thread" | "status" | "body">;
+
+/**
+ * First what it is judged by (revision, status, epoch, moment, key), then its other places in the indexes: owner, graph,
+ * priority, due. Its body stands beside it: what is looked at with every superstep should be short.
+ */
+export function packRun({ id: _, thread: __, status, body: ___, ...rest }: RunRow): string {
+  const claimable = status === "queued" || status === "retrying";
+  return (
+    part(`${rest.rev}`) +
+    part(`${RUN_STATUSES.indexOf(status)}`) +
+    part(`${rest.epoch}`) +
+    part(sortableMoment(rest.createdAt)) +
+    optionalPart(rest.key) +
+    part(rest.owner === undefined ? "" : part(rest.owner)) +
+    part(part(rest.graph)) +
+    part(sortableMoment(-rest.priority)) +
+    part(rest.due === undefined || !claimable ? "" : sortableMoment(rest.due)) +
+    JSON.stringify(rest satisfies RunRest)
+  );
+}
+
+export function unpackRun(id: string, thread: string, stored: Buffer, body: Buffer): RunRow {
+  const parts = new Parts(stored);
+  parts.next();
+  const status = parts.next();
+  for (let skipped = 0; skipped < 7; skipped++) parts.next();
+  return runFrom(id, thread, status, parts.rest(), unpackData(body) as string);
+}
+
+/** From the digit of its status and what stands as JSON. */
+export function runFrom(id: string, thread: string, digit: string, json: string, body: string): RunRow {
+  const { graph, rev, epoch, worker, due, priority, key, owner, createdAt } = JSON.parse(json) as RunRest;
+  const status = RUN_STATUSES[Number(digit)] as RunStatus;
+  return { id, thread, graph, status, rev, epoch, worker, due, priority, key, owner, createdAt, body };
 }

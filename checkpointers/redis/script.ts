@@ -7,9 +7,13 @@
  * - `z:T` sorted set: the names of rows that are listed, and of the entries the thread has elsewhere. Not a value among it.
  * - `era:T` how often the thread was deleted.
  * - `t`, `d` sorted sets: threads, and those with decisions. `x`: digests of threads with an expiry, by its moment.
- * - `ids` hash: to which thread a wait (`q…`) or an effect (`e…`) belongs; after a `g` where its key was given.
+ * - `ids` hash: to which thread a wait (`q…`), a run (`r…`) or an effect (`e…`) belongs; after a `g` where its key was given.
+ *   Also the keys of runs (`k…`): their thread and id.
  * - `gk` hash, `g` sorted set: effects with a given key, and their index; they outlive their thread.
- * - `w` sorted set: waits of all threads, by status (`s`), by owner (`o`), and by due moment (`d`, the open ones).
+ * - `w` sorted set: waits of all threads, by status (`s`), by owner (`o`), and by due moment (`d`, the open ones); runs of all
+ *   threads, by status (`S`), by owner (`O`), by graph and due moment (`D`, those that are queued or retrying), and by graph,
+ *   priority and due moment (`C`): of each thread the one that may be claimed when it is due, if there is one.
+ * - `wake` no key, but the channel on which commits are told of, see `Backend.watch`.
  * - `l:O` the last call of an owner and its answer; `o:O` is there while the owner lives. `meta` the format.
  *
  * A thread whose hash is gone and whose index is there has expired: {@link PRELUDE}'s `alive` removes the rest of it.
@@ -56,6 +60,15 @@ local function begins(key, prefix, ...)
   return call('ZRANGEBYLEX', key, '[' .. prefix, '(' .. prefix .. '\255', ...)
 end
 
+-- By bytes: Lua's own comparison goes by the locale of the server.
+local function before(a, b)
+  for k = 1, math.min(#a, #b) do
+    local x, y = string.byte(a, k), string.byte(b, k)
+    if x ~= y then return x < y end
+  end
+  return #a < #b
+end
+
 -- The first n parts of a row and where the rest begins.
 local function parts(row, n)
   local found, at = {}, 1
@@ -99,7 +112,7 @@ local function withoutThread(row)
 end
 
 local function bury(T, expired)
-  local members, gone, waits = call('ZRANGE', Z .. T, 0, -1), {}, {}
+  local members, gone, listed = call('ZRANGE', Z .. T, 0, -1), {}, {}
   for k = 1, #members do
     local member = members[k]
     local kind = string.sub(member, 1, 1)
@@ -110,13 +123,18 @@ local function bury(T, expired)
       gone[#gone + 1] = 'e' .. keyOf(member, 3)
     elseif kind == 'q' then
       gone[#gone + 1] = 'q' .. string.sub(member, 19)
-      waits[#waits + 1] = 's' .. string.sub(member, 2)
+      listed[#listed + 1] = 's' .. string.sub(member, 2)
+    elseif kind == 'r' then
+      gone[#gone + 1] = 'r' .. string.sub(member, 19)
+      listed[#listed + 1] = 'S' .. string.sub(member, 2)
+    elseif kind == 'k' then
+      gone[#gone + 1] = member
     elseif kind == 'g' then
-      waits[#waits + 1] = string.sub(member, 2)
+      listed[#listed + 1] = string.sub(member, 2)
     end
   end
   each('HDEL', IDS, gone)
-  each('ZREM', W, waits)
+  each('ZREM', W, listed)
   local given = begins(G, T .. 't')
   for k = 1, #given do
     -- It speaks of the world outside: it stays, without the thread.

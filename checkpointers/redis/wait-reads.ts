@@ -6,69 +6,18 @@ import type { Connection } from "./connection.ts";
 import type { History } from "./history.ts";
 import { wellFormed } from "../ids.ts";
 import { part, sortableMoment, threadDigest } from "./ids.ts";
+import { byIdScript, listScript, PAGE, rowsOf } from "./list-script.ts";
 import { STATUSES, unpackDecision, unpackWait } from "./rows.ts";
-import { lua, script } from "./script.ts";
+import { lua, type Script, script } from "./script.ts";
 
-/** Rows looked at together where a filter may leave out most of them; decisions read at once. */
-const PAGE = 200;
-
-/** A row and the id of its thread, which stands in the thread's index. */
-const ROW = lua`
-local function idOf(T)
-  local member = begins(Z .. T, '#', 'LIMIT', 0, 1)[1]
-  return member and string.sub(member, 2)
-end
-local found, names = {}, {}
-local function add(id)
-  local T = call('HGET', IDS, 'q' .. id)
-  if not T or not alive(T) then return end
-  names[T] = names[T] or idOf(T)
-  found[#found + 1] = id
-  found[#found + 1] = names[T]
-  found[#found + 1] = call('HGET', H .. T, 'Q' .. id)
-end
-`;
-
-const byIdScript = script(lua`${ROW}
-add(ARGV[1])
-return found
-`);
+const ROWS = rowsOf("q", "Q");
+const byId = byIdScript(ROWS);
+const list = listScript(ROWS);
 
 /** What is due by a moment among the open ones. */
-const dueScript = script(lua`${ROW}
+const dueScript = script(lua`${ROWS}
 for _, member in ipairs(call('ZRANGEBYLEX', W, '[d', '(d' .. ARGV[1] .. '\255')) do add(string.sub(member, 18)) end
 return found
-`);
-
-/**
- * The next waits of several statuses in one order: of a thread, or, where none is given, of all. A status is a range of
- * names; as many names of each are merged as rows are asked for, so no row is read that is not handed over.
- */
-const listScript = script(lua`${ROW}
--- By bytes: Lua's own comparison goes by the locale of the server.
-local function before(a, b)
-  for k = 1, math.min(#a, #b) do
-    local x, y = string.byte(a, k), string.byte(b, k)
-    if x ~= y then return x < y end
-  end
-  return #a < #b
-end
-local T, prefix, after, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-local set, places = W, {}
-if T ~= '' then
-  if not alive(T) then return { false, found } end
-  set = Z .. T
-end
-for k = 5, #ARGV do
-  local begin = prefix .. ARGV[k]
-  local first = after == '' and '[' .. begin or '(' .. begin .. after
-  for _, member in ipairs(call('ZRANGEBYLEX', set, first, '(' .. begin .. '\255', 'LIMIT', 0, limit)) do
-    places[#places + 1] = string.sub(member, #begin + 1)
-  end
-end
-if #ARGV > 5 then table.sort(places, before) end
-for k = 1, math.min(limit, #places) do add(string.sub(places[k], 17)) end
-return { places[limit] or false, found }
 `);
 
 const decisionsScript = script(lua`
@@ -97,7 +46,7 @@ export class WaitReads {
     const { id, status = STATUSES, dueBy, limit = Number.POSITIVE_INFINITY } = query;
     if (limit <= 0 || status.length === 0) return [];
     const matches = matcher(query);
-    if (id !== undefined) return (await this.#rows(byIdScript, wellFormed(id))).filter(matches);
+    if (id !== undefined) return (await this.#rows(byId, wellFormed(id))).filter(matches);
     const onlyOpen = status.every((name) => name === "open");
     if (dueBy !== undefined && onlyOpen && query.thread === undefined && query.owner === undefined) {
       const due = await this.#rows(dueScript, sortableMoment(dueBy));
@@ -116,18 +65,18 @@ export class WaitReads {
     const found: WaitRow[] = [];
     let place = after === undefined ? "" : sortableMoment(after.openedAt) + wellFormed(after.id);
     for (;;) {
-      const [next, flat] = (await this.#connection.run(listScript, T, prefix, place, `${page}`, ...statuses)) as [
+      const [next, flat] = (await this.#connection.run(list, T, prefix, place, `${page}`, ...statuses)) as [
         Buffer | null,
         Buffer[],
       ];
-      for (const row of rowsOf(flat)) if (matches(row)) found.push(row);
+      for (const row of waitsOf(flat)) if (matches(row)) found.push(row);
       if (found.length >= limit || !next) return found.slice(0, limit);
       place = next.toString();
     }
   }
 
-  async #rows(way: typeof byIdScript, ...args: string[]): Promise<WaitRow[]> {
-    return rowsOf((await this.#connection.run(way, ...args)) as Buffer[]);
+  async #rows(way: Script, ...args: string[]): Promise<WaitRow[]> {
+    return waitsOf((await this.#connection.run(way, ...args)) as Buffer[]);
   }
 
   /** The decision `seq` of a thread, or its last one. */
@@ -169,7 +118,7 @@ export class WaitReads {
   }
 }
 
-function rowsOf(flat: readonly Buffer[]): WaitRow[] {
+function waitsOf(flat: readonly Buffer[]): WaitRow[] {
   const rows: WaitRow[] = [];
   for (let at = 0; at < flat.length; at += 3) {
     const [id, thread, stored] = flat.slice(at, at + 3) as [Buffer, Buffer, Buffer];

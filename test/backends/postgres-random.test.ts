@@ -6,13 +6,13 @@ import pg from "pg";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { postgresBackend } from "../../checkpointers/postgres/backend.ts";
 import { newSchema, quoted } from "../servers/schemas.ts";
-import { play, randomDeletion, randomOp, runs } from "./random-commits.ts";
+import { play, randomDeletion, randomOp, randomRunGroups, runs } from "./random-commits.ts";
 
 const wild = fc.oneof(
   { arbitrary: randomOp(fc.constantFrom(0, 0, 0, 0, 1, 2), { foreign: true }), weight: 9 },
   { arbitrary: randomDeletion, weight: 1 },
 );
-// Most of the first are judged by rows; of the second about half go the ordinary way of one statement.
+// Most of the first are judged by rows; of the others about half go the ordinary way of one statement.
 const groups = fc.oneof(
   fc.array(fc.array(fc.array(wild, { maxLength: 5 }), { minLength: 1, maxLength: 4 }), { maxLength: 12 }),
   fc.array(
@@ -21,6 +21,7 @@ const groups = fc.oneof(
       maxLength: 20,
     },
   ),
+  randomRunGroups(wild),
 );
 
 test("whatever is committed, Postgres answers in the words of the contract and keeps the same rows", async () => {
