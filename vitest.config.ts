@@ -13,6 +13,7 @@ export default defineConfig({
         replacement: here("./checkpointers/$1/index.ts"),
       },
       { find: /^holdfast\/approvals$/, replacement: here("./src/approvals/index.ts") },
+      { find: /^holdfast\/runs$/, replacement: here("./src/runs/index.ts") },
       { find: /^holdfast\/testing$/, replacement: here("./src/testing/index.ts") },
       { find: /^holdfast\/testing\/kill$/, replacement: here("./src/testing/kill.ts") },
       { find: /^holdfast\/graphs$/, replacement: here("./graphs/index.ts") },

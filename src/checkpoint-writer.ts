@@ -344,6 +344,7 @@ export class CheckpointWriter {
       chain: inRun ? thread : undefined,
       urgent,
       guard: thread,
+      fence: thread.fence,
       onQueued,
       onFailure: (error) => {
         this.#known.drop(thread.thread);

@@ -50,7 +50,7 @@ import {
 } from "./langgraph.ts";
 import { warnUntestedLangGraph } from "./langgraph-version.ts";
 import { type Place, placeOf } from "./place.ts";
-import { enterRun, RunState, RunThread, runOf } from "./run-state.ts";
+import { enterRun, RunState, RunThread, runOf, claimOf } from "./run-state.ts";
 import { Serde, type ValueType } from "./serde.ts";
 import { originOf, withOrigin } from "./thread-origin.ts";
 import type { Write } from "./thread-waits.ts";
@@ -71,6 +71,12 @@ export interface CheckpointerOptions {
    * Default false: such an effect is refused with EFFECT_NOT_DURABLE.
    */
   readonly effectsOnVolatile?: boolean;
+}
+
+/** The run of the queue that made a checkpoint: how a worker sees whether its input has been taken in. */
+function withRun(metadata: CheckpointMetadata, thread: RunThread | undefined): CheckpointMetadata {
+  const { fence } = thread ?? {};
+  return fence?.kind === "fence" ? ({ ...metadata, run_id: fence.run } as CheckpointMetadata) : metadata;
 }
 
 const BRAND = Symbol.for("holdfast.checkpointer");
@@ -181,7 +187,7 @@ export class Checkpointer extends BaseCheckpointSaver {
       this.#assertOpen();
       const place = placeOf(config);
       const thread = this.#threadOf(config as GraphConfig, place);
-      const known = place.ns === "" ? withOrigin(metadata, config, thread?.origin ?? {}) : metadata;
+      const known = place.ns === "" ? withRun(withOrigin(metadata, config, thread?.origin ?? {}), thread) : metadata;
       return this.#writer.put(config, place, thread, checkpoint, known, newVersions);
     } catch (error) {
       return this.#writer.putFailed(config, error);
@@ -320,7 +326,7 @@ export class Checkpointer extends BaseCheckpointSaver {
   }
 
   #enterRun(config: GraphConfig, place: Place, loaded: Loaded): RunThread {
-    const run = enterRun(config, () => new RunState(randomUUID()));
+    const run = enterRun(config, () => new RunState(randomUUID(), claimOf(config)));
     const thread = run.load(place.thread, loaded.era);
     thread.namespaces.set(place.ns, durabilityOf(config));
     thread.failed.delete(place.ns);

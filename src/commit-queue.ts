@@ -44,6 +44,8 @@ export interface EnqueueOptions {
   readonly chain?: object | undefined;
   readonly urgent?: boolean;
   readonly guard?: Guard | undefined;
+  /** Where something is to be stored: what has to hold for it, judged first. */
+  readonly fence?: Op | undefined;
   /** Called before the promise rejects. */
   readonly onFailure?: ((error: unknown) => void) | undefined;
   /** Is given a function that resolves the promise before the commit is durable; a later failure then goes to `onFailure` alone. */
@@ -90,10 +92,10 @@ export class CommitQueue {
   /** Queues one commit. Resolves with `value` when it is durable; rejects with the verdict that refused it or with what failed. */
   enqueue<T>(ops: readonly Op[], value: T, options: EnqueueOptions = {}): Promise<T> {
     if (this.#closed) return Promise.reject(closedError(this.#backend.name));
-    const { chain, guard, onFailure } = options;
+    const { chain, guard, fence, onFailure } = options;
     let entry = chain === undefined ? undefined : this.#chains.get(chain);
     if (entry === undefined) {
-      entry = { ops: [...ops], guard, done: [] };
+      entry = { ops: fence === undefined ? [...ops] : [fence, ...ops], guard, done: [] };
       this.#waiting.push(entry);
       if (chain !== undefined) this.#chains.set(chain, entry);
     } else {

@@ -267,7 +267,8 @@ export class EffectCall {
       if (
         error instanceof Changed ||
         isHoldfastError(error, "STORAGE_FAILED") ||
-        isHoldfastError(error, "THREAD_DELETED")
+        isHoldfastError(error, "THREAD_DELETED") ||
+        isHoldfastError(error, "RUN_LOST")
       )
         throw error;
       const nothing = isGraphBubbleUp(error as Error) || (this.definition.notExecuted ?? nothingHappened)(error);
@@ -351,6 +352,8 @@ export class EffectCall {
         before?.row,
         this.site.thread.era,
         this.#blobs,
+        [],
+        this.site.thread.fence,
       );
     } catch (error) {
       if (isHoldfastError(error, "EFFECT_CONFLICT")) throw new Changed();

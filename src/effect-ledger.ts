@@ -48,7 +48,7 @@ export interface RunningCall {
 }
 
 /** Somebody else has changed the effect, or its question, between reading and writing. */
-const SETTLE_AGAIN = ["EFFECT_CONFLICT", "WAIT_CONFLICT", "DECISION_CONFLICT"] as const;
+const SETTLE_AGAIN = ["EFFECT_CONFLICT", "WAIT_CONFLICT", "DECISION_CONFLICT", "RUN_CONFLICT"] as const;
 
 export class EffectLedger {
   readonly backend: Backend;
@@ -110,7 +110,7 @@ export class EffectLedger {
 
   /**
    * Stores an effect's new state, durably, and journals it.
-   * @throws EFFECT_CONFLICT where it was changed meanwhile, THREAD_DELETED
+   * @throws EFFECT_CONFLICT where it was changed meanwhile, THREAD_DELETED, RUN_LOST
    */
   async write(
     row: Omit<EffectRow, "body" | "rev">,
@@ -119,12 +119,12 @@ export class EffectLedger {
     era: number,
     blobs: BlobCollector,
     extra: readonly Op[] = [],
+    fence?: Op,
   ): Promise<StoredEffect> {
     const body = effectBody(this.serde, content, blobs);
     const stored: EffectRow = { ...row, rev: (before?.rev ?? 0) + 1, body };
-    await this.#queue.enqueue([...effectOps(stored, era, before?.rev ?? null, blobs), ...extra], undefined, {
-      urgent: true,
-    });
+    const ops = [...effectOps(stored, era, before?.rev ?? null, blobs), ...extra];
+    await this.#queue.enqueue(ops, undefined, { urgent: true, fence });
     const read = await this.#fresh(stored, content, blobs);
     await this.#journal?.effect(read.record);
     return read;

@@ -54,6 +54,10 @@ const RETRYABLE = {
   // runs
   RUN_CONFLICT: false,
   RUN_LOST: false,
+  UNKNOWN_RUN: false,
+  RUN_KEY_REUSED: false,
+  RUN_ENDED: false,
+  THREAD_HAS_RUN: false,
   // waits
   WAIT_CONFLICT: false,
   DECISION_CONFLICT: true,

@@ -160,11 +160,11 @@ export interface DecisionRow {
 export type RunStatus = "queued" | "running" | "waiting" | "retrying" | "parked" | "succeeded" | "failed" | "cancelled";
 
 /**
- * What may follow each status. From `running`: `queued` is handed back, `running` is taken over by another worker, in a new
- * epoch. Nothing follows an end.
+ * What may follow each status. From `running`: `queued` is handed back, `running` is asked to end or, in a new epoch, taken over
+ * by another worker. From `queued`: `queued` is given another input before it has begun. Nothing follows an end.
  */
 export const RUN_MOVES: Readonly<Record<RunStatus, readonly RunStatus[]>> = {
-  queued: ["running", "cancelled"],
+  queued: ["queued", "running", "cancelled"],
   running: ["queued", "running", "waiting", "retrying", "parked", "succeeded", "failed", "cancelled"],
   waiting: ["queued", "parked", "cancelled"],
   retrying: ["queued", "running", "parked", "cancelled"],

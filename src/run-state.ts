@@ -9,6 +9,7 @@
  */
 
 import type { ChannelVersions } from "@langchain/langgraph-checkpoint";
+import type { Op } from "./backend.ts";
 import { type ErrorCode, HoldfastError } from "./errors.ts";
 import type { Branch } from "./fork-mark.ts";
 import type { OnFork } from "./fork-policy.ts";
@@ -18,6 +19,22 @@ import { ThreadWaits } from "./thread-waits.ts";
 
 /** Where a run is found in `configurable`; a symbol, so that it reaches no HTTP body, trace or stored config. */
 export const RUN_KEY = Symbol.for("holdfast.run");
+
+/** Where a worker's claim is found in `configurable`. */
+export const CLAIM_KEY = Symbol.for("holdfast.claim");
+
+/** A run of the queue as it was claimed: everything that is stored for it is refused once somebody else has it. */
+export interface Claim {
+  readonly run: string;
+  readonly thread: string;
+  readonly epoch: number;
+}
+
+export function claimOf(config: {
+  readonly configurable?: Readonly<Record<PropertyKey, unknown>> | undefined;
+}): Claim | undefined {
+  return config.configurable?.[CLAIM_KEY] as Claim | undefined;
+}
 
 /** A run as it stands in a checkpoint map, with LangGraph's own object for it: the map may be the caller's, used again. */
 interface RunInMap {
@@ -71,6 +88,8 @@ export class RunThread {
   readonly thread: string;
   /** Deletions of the thread id at the first load. */
   readonly era: number;
+  /** What every commit of a claimed run begins with; undefined for a run that nobody claimed. */
+  readonly fence: Op | undefined;
   /** Durability of each namespace the run has loaded; a namespace that is missing here is never stored. */
   readonly namespaces = new Map<string, Durability>();
   /** Root checkpoints whose superstep is complete in this run's lineage; undefined until somebody asked, see lineage.ts. */
@@ -98,9 +117,11 @@ export class RunThread {
   readonly #waiters = new Map<string, Waiter[]>();
   #refused: HoldfastError | undefined;
 
-  constructor(thread: string, era: number) {
+  constructor(thread: string, era: number, claim?: Claim) {
     this.thread = thread;
     this.era = era;
+    this.fence =
+      claim?.thread === thread ? { kind: "fence", thread, era, run: claim.run, epoch: claim.epoch } : undefined;
   }
 
   /** Remembers a load of the root namespace. In a run the first one counts: a later look does not entitle to more. */
@@ -253,10 +274,13 @@ export class RunThread {
 /** One `invoke` or `stream`, with all threads it touches. */
 export class RunState {
   readonly id: string;
+  /** The worker's claim, where a worker executes it. */
+  readonly claim: Claim | undefined;
   readonly #threads = new Map<string, RunThread>();
 
-  constructor(id: string) {
+  constructor(id: string, claim?: Claim) {
     this.id = id;
+    this.claim = claim;
   }
 
   thread(thread: string): RunThread | undefined {
@@ -274,7 +298,7 @@ export class RunState {
   load(thread: string, era: number): RunThread {
     let known = this.#threads.get(thread);
     if (known === undefined) {
-      known = new RunThread(thread, era);
+      known = new RunThread(thread, era, this.claim);
       this.#threads.set(thread, known);
     }
     return known;

@@ -97,9 +97,18 @@ export async function run<Values = Record<string, unknown>>(
     );
   }
   if (exists) await saver.journal?.resumed(thread, checkpointOf(before));
-  const given = exists && !fresh && !command ? null : input;
+  return carryOn<Values>(app, saver, exists && !fresh && !command ? null : input, config);
+}
+
+/** Invokes the graph, again where something was answered or came due meanwhile, and says how the thread stands then. */
+export async function carryOn<Values>(
+  app: RunnableGraph,
+  saver: Checkpointer,
+  given: unknown,
+  config: RunnableConfig & Readonly<Record<string, unknown>>,
+): Promise<RunResult<Values>> {
+  const { thread } = placeOf(config);
   await app.invoke(given as never, config as never);
-  // What was answered or came due meanwhile lets the thread go on at once.
   for (let decided = await answered(saver, thread); decided.length > 0; ) {
     await app.invoke(null as never, config as never);
     const left = await answered(saver, thread);
@@ -107,7 +116,7 @@ export async function run<Values = Record<string, unknown>>(
     if (!taken) throw stranded(thread, left);
     decided = left;
   }
-  return conclude<Values>(app, saver, thread, where);
+  return conclude<Values>(app, saver, thread);
 }
 
 const answered = (saver: Checkpointer, thread: string) => saver.waits({ thread, status: ["answered"] });
@@ -132,13 +141,13 @@ function stranded(thread: string, waits: readonly WaitRecord[]): HoldfastError {
   );
 }
 
-async function conclude<Values>(
+/** How a thread stands that nothing runs on. */
+export async function conclude<Values>(
   app: RunnableGraph,
   saver: Checkpointer,
   thread: string,
-  where: RunnableConfig,
 ): Promise<RunResult<Values>> {
-  const after = (await app.getState(where)) as Snapshot;
+  const after = (await app.getState({ configurable: { thread_id: thread } })) as Snapshot;
   const values = after.values as Values;
   const waits = await saver.waits({ thread, status: ["open"] });
   if (after.tasks.length === 0 && waits.length === 0) {

@@ -17,6 +17,8 @@ import { resumeValue } from "./dialects.ts";
 import { HoldfastError, isHoldfastError } from "./errors.ts";
 import { RESUME } from "./langgraph.ts";
 import type { WaitRow } from "./model.ts";
+import { isCrashLoop, runOps } from "./runs/run-record.ts";
+import { wakeWorkers } from "./runs/wake-up.ts";
 import type { Serde } from "./serde.ts";
 import { BlobCollector } from "./values.ts";
 import { alreadyAnswered, checkAnswer, sameDecision } from "./wait-answer.ts";
@@ -72,6 +74,9 @@ export interface Ending {
   readonly by: string;
   readonly via?: string | undefined;
 }
+
+/** Somebody else has changed the wait, the chain, or the thread's run. */
+const OVERTAKEN = ["WAIT_CONFLICT", "DECISION_CONFLICT", "RUN_CONFLICT"] as const;
 
 const STATUS_AFTER = { supersede: "superseded", reopen: "open" } as const;
 
@@ -167,12 +172,24 @@ export class WaitLedger {
     return { ops, end };
   }
 
-  /** Records a decision, durably. @throws WAIT_CONFLICT, DECISION_CONFLICT, THREAD_DELETED */
+  /** Records a decision, durably. @throws WAIT_CONFLICT, DECISION_CONFLICT, RUN_CONFLICT, THREAD_DELETED */
   async record(row: WaitRow, ending: Ending): Promise<WaitRow> {
     const after = await this.chainEnd(row.thread);
-    const decided = this.decide(row, ending, after, await eraOf(this.backend, row.thread));
-    await this.commit(decided.ops);
+    const era = await eraOf(this.backend, row.thread);
+    const decided = this.decide(row, ending, after, era);
+    const queued = ending.type === "reopen" ? [] : await this.queueRunOps(row.thread, era);
+    await this.commit([...decided.ops, ...queued]);
+    if (queued.length > 0) wakeWorkers(this.backend);
     return decided.row;
+  }
+
+  /** The operations that queue the run which waits for the thread, if one does: a worker goes on with it. */
+  async queueRunOps(thread: string, era: number): Promise<Op[]> {
+    const [row] = await this.backend.runs({ thread, status: ["waiting", "parked"], limit: 1 });
+    // One that was parked because its workers died waits for no answer.
+    if (row === undefined || isCrashLoop(this.serde, row)) return [];
+    const due = await this.backend.now();
+    return runOps({ ...row, status: "queued", due, rev: row.rev + 1 }, era, row.rev);
   }
 
   commit(ops: readonly Op[]): Promise<void> {
@@ -266,7 +283,8 @@ export class WaitLedger {
   async settleOps(id: string, by: string, era: number): Promise<Op[]> {
     const [row] = await this.backend.waits({ id, status: ["open"] });
     if (row === undefined) return [];
-    return this.decide(row, { type: "settle", by, via: "settle" }, await this.chainEnd(row.thread), era).ops;
+    const { ops } = this.decide(row, { type: "settle", by, via: "settle" }, await this.chainEnd(row.thread), era);
+    return [...ops, ...(await this.queueRunOps(row.thread, era))];
   }
 
   /** A thread's decisions in their order, decoded as they are consumed. */
@@ -298,7 +316,7 @@ export class WaitLedger {
     try {
       return (await record()) !== undefined;
     } catch (error) {
-      if (isHoldfastError(error, "WAIT_CONFLICT") || isHoldfastError(error, "DECISION_CONFLICT")) return false;
+      if (OVERTAKEN.some((code) => isHoldfastError(error, code))) return false;
       throw error;
     }
   }

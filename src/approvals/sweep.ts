@@ -8,7 +8,7 @@
  */
 
 import type { WaitQuery } from "../backend.ts";
-import { isHoldfastError } from "../errors.ts";
+import { decideDueWaits } from "../due-waits.ts";
 import type { WaitRow } from "../model.ts";
 import type { WaitLedger } from "../wait-ledger.ts";
 import { heldElsewhere } from "./thread-hold.ts";
@@ -41,7 +41,7 @@ export class Sweep {
 
   /** Resolves when everything has been started, with the number of due times; `ran` is told how each run ended. */
   async pass(ran: (ended: Promise<Outcome>) => void): Promise<number> {
-    const decided = await this.#decideDue();
+    const decided = await decideDueWaits(this.#ledger, () => this.#runner.closed, this.#report);
     for await (const row of this.#rows({ status: ["answered"] })) {
       if (this.#runner.closed) return decided;
       if (await this.#isOurs(row)) await this.#start(row.thread, ran);
@@ -63,20 +63,6 @@ export class Sweep {
     });
     await Promise.all(running);
     return { decided, resumed: counts.ran, failed: counts.failed };
-  }
-
-  async #decideDue(): Promise<number> {
-    let decided = 0;
-    for await (const row of this.#rows({ status: ["open"], dueBy: this.#ledger.now() })) {
-      if (this.#runner.closed) break;
-      try {
-        if ((await this.#ledger.decideDue(row)) !== undefined) decided += 1;
-      } catch (error) {
-        const overtaken = ["WAIT_CONFLICT", "DECISION_CONFLICT", "THREAD_DELETED"] as const;
-        if (!overtaken.some((code) => isHoldfastError(error, code))) this.#report(error, { thread: row.thread });
-      }
-    }
-    return decided;
   }
 
   /** Whether it is for this process to go on with the wait's thread, as far as can be seen without taking it. */

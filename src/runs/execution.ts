@@ -1,0 +1,123 @@
+/** One claimed run, from its claim to where it ends, waits, fails or is handed back. */
+
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { isGraphDrained, RunControl } from "@langchain/langgraph";
+import type { Checkpointer } from "../checkpointer.ts";
+import { type ErrorCode, isHoldfastError } from "../errors.ts";
+import { carryOn, conclude, type RunnableGraph, type RunResult } from "../run.ts";
+import { CLAIM_KEY, type Claim } from "../run-state.ts";
+import { type RunNotes, runError, type StoredRun } from "./run-record.ts";
+import type { Move } from "./run-ledger.ts";
+
+/** Tries of a run whose store, or whose effect in doubt, will do better later. */
+const FAILURES_MAX = 10;
+const FIRST_DELAY_MS = 1000;
+const DELAY_MAX_MS = 60_000;
+
+/** Somebody else has the run, or the thread went on without it: nothing more is stored here, and nothing is wrong. */
+const LOST: readonly ErrorCode[] = ["RUN_LOST", "HEAD_MOVED", "WRITE_CONFLICT", "LIST_CONFLICT", "THREAD_DELETED"];
+
+/** Why an execution was told to stop. */
+export type Stop = "cancel" | "abort";
+
+/** `lost`: the run is somebody else's by now; otherwise the move that its row makes. */
+export type Outcome = { readonly lost: true } | { readonly lost: false; readonly move: Move };
+
+export class Execution {
+  readonly stored: StoredRun;
+  readonly #graph: RunnableGraph;
+  readonly #checkpointer: Checkpointer;
+  readonly #config: RunnableConfig;
+  readonly #control = new RunControl();
+  readonly #abort = new AbortController();
+  #stop: Stop | undefined;
+
+  /** @param stored as it was claimed */
+  constructor(stored: StoredRun, graph: RunnableGraph, checkpointer: Checkpointer, config: RunnableConfig) {
+    this.stored = stored;
+    this.#graph = graph;
+    this.#checkpointer = checkpointer;
+    this.#config = config;
+  }
+
+  /** Ends it after the superstep that is under way. */
+  drain(): void {
+    this.#control.requestDrain("the worker drains");
+  }
+
+  /** Ends it now: nodes see their signal aborted, no further effect begins, and what they return is not stored. */
+  stop(why: Stop): void {
+    if (this.#stop !== "cancel") this.#stop = why;
+    this.#abort.abort(new Error(why === "cancel" ? "the run is cancelled" : "the worker stops"));
+  }
+
+  /** Never rejects. `now`: the backend's clock. */
+  async outcome(now: () => Promise<number> | number): Promise<Outcome> {
+    try {
+      return { lost: false, move: await this.#moveAfter(await this.#run()) };
+    } catch (error) {
+      return this.#moveAfterError(error, await now());
+    }
+  }
+
+  async #run(): Promise<RunResult<unknown>> {
+    const { thread, id } = this.stored.row;
+    const tuple = await this.#checkpointer.getTuple({ configurable: { thread_id: thread } });
+    const { run_id } = (tuple?.metadata ?? {}) as { readonly run_id?: unknown };
+    const begun = run_id === id;
+    if (begun) {
+      const standing = await conclude(this.#graph, this.#checkpointer, thread);
+      if (standing.status === "finished") return standing;
+    }
+    const input = begun || this.stored.record.input === undefined ? null : this.stored.record.input;
+    return carryOn(this.#graph, this.#checkpointer, input, this.#configOf());
+  }
+
+  #configOf(): RunnableConfig & Readonly<Record<string, unknown>> {
+    const { row, notes } = this.stored;
+    const claim: Claim = { run: row.id, thread: row.thread, epoch: row.epoch };
+    const configurable = {
+      ...this.#config.configurable,
+      thread_id: row.thread,
+      graph_id: row.graph,
+      ...(row.owner === undefined ? {} : { owner: row.owner }),
+      ...(notes.onPaused === undefined ? {} : { on_paused: notes.onPaused }),
+      [CLAIM_KEY]: claim,
+    };
+    return {
+      ...(this.#config as object),
+      ...(notes.recursionLimit === undefined ? {} : { recursionLimit: notes.recursionLimit }),
+      configurable,
+      signal: this.#abort.signal,
+      control: this.#control,
+    };
+  }
+
+  async #moveAfter({ status }: RunResult<unknown>): Promise<Move> {
+    const notes: RunNotes = { ...this.stored.notes, failures: undefined, deaths: undefined, error: undefined };
+    if (this.#stop === "cancel") return this.#cancelled();
+    const free = { worker: undefined, due: undefined, notes };
+    if (status === "waiting" || status === "parked") return { ...free, status };
+    return { ...free, status: "succeeded" };
+  }
+
+  #cancelled(): Move {
+    return { status: "cancelled", worker: undefined, due: undefined };
+  }
+
+  #moveAfterError(error: unknown, now: number): Outcome {
+    const { notes } = this.stored;
+    if (isHoldfastError(error) && LOST.includes(error.code)) return { lost: true };
+    if (this.#stop === "cancel") return { lost: false, move: this.#cancelled() };
+    // Handed back: whoever claims it next goes on from the last checkpoint.
+    if (this.#stop === "abort" || isGraphDrained(error))
+      return { lost: false, move: { status: "queued", worker: undefined, due: now } };
+    const failures = (notes.failures ?? 0) + 1;
+    const told = { ...notes, failures, error: runError(error) };
+    if (isHoldfastError(error) && error.retryable && failures < FAILURES_MAX) {
+      const due = now + Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), DELAY_MAX_MS);
+      return { lost: false, move: { status: "retrying", worker: undefined, due, notes: told } };
+    }
+    return { lost: false, move: { status: "failed", worker: undefined, due: undefined, notes: told } };
+  }
+}

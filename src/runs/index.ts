@@ -1,0 +1,14 @@
+/** `holdfast/runs`: runs that go on by themselves, and the workers that execute them. */
+
+export type { Multitask } from "./multitask.ts";
+export type { Cancellation, RunError, RunRecord } from "./run-record.ts";
+export {
+  createRuntime,
+  type RunFilter,
+  type Runtime,
+  type RuntimeOptions,
+  type Started,
+  type StartOptions,
+} from "./runtime.ts";
+export type { Reason, ReasonCode } from "./why.ts";
+export type { Worker, WorkerCounts, WorkerOptions } from "./worker.ts";
