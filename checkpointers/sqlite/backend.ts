@@ -1,5 +1,6 @@
 /** Rows in an SQLite file, shared by any number of processes of one machine. */
 
+import type { Statement } from "better-sqlite3";
 import {
   type Backend,
   type Capabilities,
@@ -7,18 +8,20 @@ import {
   type Commit,
   channels,
   type DecisionRow,
+  type DueRunsQuery,
   type EffectQuery,
   type EffectRow,
   HoldfastError,
   type ItemsRow,
   type Loaded,
+  type RunQuery,
+  type RunRow,
   type StoredCheckpoint,
   type Verdict,
   type WaitQuery,
   type WaitRow,
 } from "holdfast";
 import type { SqliteDatabase } from "../sqlite-driver.ts";
-import { runsNotSupported } from "../runs-refusal.ts";
 import { Committer } from "./commit.ts";
 import { storageError } from "./failure.ts";
 import { History } from "./history.ts";
@@ -26,6 +29,7 @@ import { openDatabase } from "./open.ts";
 import { type CheckedOptions, checkFile, checkOptions, type SqliteOptions } from "./options.ts";
 import { observer, Owner, type Ownership } from "./owners.ts";
 import { Reads } from "./reads.ts";
+import { RunReads } from "./run-reads.ts";
 import { callBody, type TransactionBody } from "./transaction.ts";
 import { type AroundCommit, Turns, untilFree } from "./turns.ts";
 import { WaitReads } from "./wait-reads.ts";
@@ -69,6 +73,8 @@ class SqliteBackend implements Backend {
   readonly #reads: Reads;
   readonly #history: History;
   readonly #waits: WaitReads;
+  readonly #runs: RunReads;
+  readonly #clock: Statement;
   readonly #around: AroundCommit;
   #closing: Promise<void> | undefined;
 
@@ -87,6 +93,9 @@ class SqliteBackend implements Backend {
     this.#committer = new Committer(db);
     this.#around = { before: publishInside, after: () => this.#committer.committed() };
     this.#waits = new WaitReads(db, this.#turns);
+    this.#runs = new RunReads(db);
+    // In the versions of all drivers, and exact: SQLite itself counts milliseconds.
+    this.#clock = db.prepare("select cast(round((julianday('now') - 2440587.5) * 86400000) as integer)").pluck();
     this.#reads = new Reads(db, this.#waits);
     this.#history = new History(db, this.#turns, this.#reads);
   }
@@ -145,20 +154,22 @@ class SqliteBackend implements Backend {
     return this.#turns.read(() => this.#waits.decision(thread, seq));
   }
 
-  runs(): Promise<never> {
-    return Promise.reject(runsNotSupported(this.name));
+  runs(query: RunQuery): Promise<readonly RunRow[]> {
+    return this.#turns.read(() => this.#runs.runs(query));
   }
 
-  dueRuns(): Promise<never> {
-    return Promise.reject(runsNotSupported(this.name));
+  dueRuns(query: DueRunsQuery): Promise<readonly RunRow[]> {
+    return this.#turns.read(() => this.#runs.dueRuns(query));
   }
 
-  nextDue(): Promise<never> {
-    return Promise.reject(runsNotSupported(this.name));
+  nextDue(query: { readonly graphs?: readonly string[] | undefined }): Promise<number | undefined> {
+    return this.#turns.read(() => this.#runs.nextDue(query.graphs));
   }
 
-  now(): Promise<never> {
-    return Promise.reject(runsNotSupported(this.name));
+  /** By SQLite, which asks the operating system: a `Date` that this process has replaced does no harm. */
+  now(): number {
+    this.#turns.requireOpen();
+    return this.#clock.get() as number;
   }
 
   async ownerAlive(owner: string): Promise<boolean> {

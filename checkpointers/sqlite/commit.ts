@@ -31,8 +31,8 @@ import {
   storeText,
 } from "./columns.ts";
 import { wellFormed } from "../ids.ts";
-import { runsNotSupported } from "../runs-refusal.ts";
 import { type Packed, packDigest, packId, packToken, unpackId } from "./ids.ts";
+import { RunCommitter } from "./run-commit.ts";
 import { type Thread, Threads } from "./threads.ts";
 import { AGAIN } from "./turns.ts";
 import { WaitCommitter } from "./wait-commit.ts";
@@ -42,6 +42,7 @@ type OpOf<K extends Op["kind"]> = Extract<Op, { kind: K }>;
 export class Committer {
   readonly #threads: Threads;
   readonly #waits: WaitCommitter;
+  readonly #runs: RunCommitter;
   readonly #savepoint: Statement;
   readonly #release: Statement;
   readonly #rollbackTo: Statement;
@@ -65,6 +66,7 @@ export class Committer {
   constructor(db: Database) {
     this.#threads = new Threads(db);
     this.#waits = new WaitCommitter(db, this.#threads);
+    this.#runs = new RunCommitter(db, this.#threads);
     this.#savepoint = db.prepare("savepoint holdfast_commit");
     this.#release = db.prepare("release holdfast_commit");
     this.#rollbackTo = db.prepare("rollback to holdfast_commit");
@@ -195,8 +197,9 @@ export class Committer {
       case "decision":
         return this.#waits.decision(op, thread);
       case "run":
+        return this.#runs.run(op, thread);
       case "fence":
-        return runsNotSupported("SQLite");
+        return this.#runs.fence(op);
       default: {
         const never: never = op;
         return never;

@@ -12,6 +12,8 @@
  * - `waits` are listed in order by status (an inbox), by owner and by thread, so these indexes hold the order. An id is a
  *   part of it and therefore not packed: packed ids would sort apart from others. Waits without an owner, and those that
  *   are never due or no longer open, are in no index for that.
+ * - `runs` are listed as waits are. What has not ended is found in order by thread, what may be claimed by graph, priority and
+ *   moment; that one run at most of a thread is running is a unique index, besides being judged.
  *
  * Measured and rejected, per superstep of one task (CPU, in units of the commit of one row; bytes of the file):
  * checkpoints and writes apart: 4.35 against 3.85, bytes equal; `history` without rowid: CPU equal, bytes 0.91, but 2.0
@@ -165,6 +167,36 @@ export const migrations: readonly Migration[] = [
         body any not null,
         unique (thread_no, seq)
       ) strict;
+    `,
+  },
+  {
+    number: 3,
+    breaking: true,
+    sql: /* sql */ `
+      create table holdfast_runs (
+        no integer primary key,
+        id text not null unique,
+        thread_no integer not null,
+        key text,
+        created_at real not null,
+        graph text not null,
+        status text not null,
+        rev integer not null,
+        epoch integer not null,
+        worker any,
+        due real,
+        priority integer not null,
+        owner text,
+        body any not null
+      ) strict;
+      create unique index holdfast_runs_key on holdfast_runs (key) where key is not null;
+      create unique index holdfast_runs_running on holdfast_runs (thread_no) where status = 'running';
+      create index holdfast_runs_unended on holdfast_runs (thread_no, created_at, id)
+        where status in ('queued', 'running', 'waiting', 'retrying', 'parked');
+      create index holdfast_runs_due on holdfast_runs (graph, priority, due, id)
+        where status in ('queued', 'retrying') and due is not null;
+      create index holdfast_runs_thread on holdfast_runs (thread_no, status, created_at, id);
+      create index holdfast_runs_status on holdfast_runs (status, created_at, id);
     `,
   },
 ];

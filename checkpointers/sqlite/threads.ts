@@ -65,6 +65,7 @@ export class Threads {
       "update holdfast_effects set thread_no = 0 where thread_no = ?",
       "delete from holdfast_waits where thread_no = ?",
       "delete from holdfast_decisions where thread_no = ?",
+      "delete from holdfast_runs where thread_no = ?",
     ].map((sql) => db.prepare(sql));
   }
 

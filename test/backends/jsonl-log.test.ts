@@ -5,7 +5,17 @@ import { join } from "node:path";
 import type { Backend, EffectRow, Op } from "holdfast";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type JsonlBackendOptions, jsonlBackend } from "../../checkpointers/jsonl/index.ts";
-import { decision, decisionRow, endWait, wait, waitRow } from "../../src/testing/backend-rows.ts";
+import {
+  decision,
+  decisionRow,
+  endWait,
+  move,
+  moved,
+  run,
+  runRow,
+  wait,
+  waitRow,
+} from "../../src/testing/backend-rows.ts";
 import { shortFiles } from "./faulty-files.ts";
 import { scratchDirectory } from "./scratch.ts";
 
@@ -53,7 +63,7 @@ function warnings(): string[] {
 test("a log can be read with the eyes and with any JSON tool", async () => {
   const directory = await directoryWith("1", "2");
   const [header, first, second, ...more] = linesOf(directory).map((line) => JSON.parse(line) as object);
-  expect(header).toEqual({ format: "holdfast-jsonl", version: 2 });
+  expect(header).toEqual({ format: "holdfast-jsonl", version: 3 });
   const row = { thread: "t", ns: "", id: "1", source: "loop", body: "json/1 {}" };
   expect(first).toMatchObject({
     line: 2,
@@ -191,28 +201,31 @@ test("after a refusal the directory is not locked", async () => {
 
 test("a log in a newer format is refused by its version and left alone", async () => {
   const directory = await scratchDirectory();
-  const text = '{"format":"holdfast-jsonl","version":3,"new":true}\nwhatever follows\n';
+  const text = '{"format":"holdfast-jsonl","version":4,"new":true}\nwhatever follows\n';
   writeFileSync(logOf(directory), text);
-  await expect(jsonlBackend(directory)).rejects.toMatchObject({ code: "UNSUPPORTED_FORMAT", details: { version: 3 } });
+  await expect(jsonlBackend(directory)).rejects.toMatchObject({ code: "UNSUPPORTED_FORMAT", details: { version: 4 } });
   expect(readLog(directory).toString()).toBe(text);
   expect(readdirSync(directory)).toEqual(["log.jsonl"]);
 });
 
-test("a log of version 1 is read as it is, and is of the present version as soon as something is stored", async () => {
-  const directory = await directoryWith("1", "2");
-  const asVersion1 = readLog(directory).toString().replace('"version":2', '"version":1');
-  writeFileSync(logOf(directory), `${asVersion1}{"line":4,"by`);
-  const seen = warnings();
-  const backend = await open(directory);
-  expect([await ids(backend), seen.length]).toEqual([["1", "2"], 1]);
-  expect(readLog(directory).toString().startsWith(asVersion1), "only read: code that knows version 1 still can").toBe(
-    true,
-  );
-  await backend.commit([[checkpoint("3")]]);
-  await backend.close();
-  expect(linesOf(directory)[0]).toBe('{"format":"holdfast-jsonl","version":2}\n');
-  expect(await ids(await open(directory))).toEqual(["1", "2", "3"]);
-});
+test.each([1, 2])(
+  "a log of version %s is read as it is, and is of the present version as soon as something is stored",
+  async (version) => {
+    const directory = await directoryWith("1", "2");
+    const before = readLog(directory).toString().replace('"version":3', `"version":${version}`);
+    writeFileSync(logOf(directory), `${before}{"line":4,"by`);
+    const seen = warnings();
+    const backend = await open(directory);
+    expect([await ids(backend), seen.length]).toEqual([["1", "2"], 1]);
+    expect(readLog(directory).toString().startsWith(before), "only read: code that knows that version still can").toBe(
+      true,
+    );
+    await backend.commit([[checkpoint("3")]]);
+    await backend.close();
+    expect(linesOf(directory)[0]).toBe('{"format":"holdfast-jsonl","version":3}\n');
+    expect(await ids(await open(directory))).toEqual(["1", "2", "3"]);
+  },
+);
 
 test.each([
   ["lines of another program", '{"event":"started"}\n{"event":"ended"}\n'],
@@ -293,12 +306,14 @@ test("a deleted thread leaves its id in no file, as soon as the deletion is ackn
     [{ kind: "items", thread: id, era: 0, list: "l", start: 0, count: 1, body: "json/1 [1]", base: undefined }],
     [wait(waitRow("w", { thread: id }), null), decision(decisionRow(1, { thread: id }))],
     [endWait("w", { thread: id }), effect(1, "other")],
+    [run(runRow("r", { thread: id }), null)],
   ]);
   const places = () =>
     readdirSync(directory).filter((name) => name !== "lock" && readFileSync(join(directory, name)).includes(id));
   expect(places()).toEqual(["log.jsonl"]);
   // In one group with rows that are stored and deleted at once.
   const late = [checkpoint("2", "json/1 {}", id), wait(waitRow("late", { thread: id }), null)];
+  late.push(run(runRow("late", { thread: id }), null), move(runRow("r", { thread: id }), "running"));
   await backend.commit([[...late, decision(decisionRow(2, { thread: id }))], [{ kind: "deleteThread", thread: id }]]);
   expect(places()).toEqual([]);
   await backend.close();
@@ -331,7 +346,8 @@ test("a log that is mostly outdated is written anew and loses nothing", async ()
   await backend.commit([[checkpoint("kept", "json/1 1", "other"), { kind: "deleteThread", thread: "gone" }]]);
   const answered = waitRow("w", { status: "answered", rev: 1, decision: 2 });
   await backend.commit([[decision(decisionRow(1)), decision(decisionRow(2)), wait(waitRow("w"), null)]]);
-  await backend.commit([[wait(answered, 0)]]);
+  await backend.commit([[wait(answered, 0)], [run(runRow("r", { key: "k" }), null)]]);
+  await backend.commit([[move(runRow("r", { key: "k" }), "running")]]);
   let largest = 0;
   for (let at = 0; at < 200; at++) {
     await backend.commit([[checkpoint("9"), checkpoint("5", `json/1 "${"x".repeat(1000)} ${at}"`)]]);
@@ -346,6 +362,7 @@ test("a log that is mostly outdated is written anew and loses nothing", async ()
   ]);
   expect((await again.load("t", "", "5")).checkpoint?.body).toContain(" 199");
   expect([await again.waits({}), await again.decision("t", undefined)]).toEqual([[answered], decisionRow(2)]);
+  expect(await again.runs({ key: "k" })).toEqual([moved(runRow("r", { key: "k" }), "running")]);
   expect(await ids(again)).toEqual(["5", "9", "kept"]);
 });
 

@@ -11,6 +11,9 @@ import {
   effect,
   effectRow,
   endWait,
+  move,
+  run,
+  runRow,
   wait,
   waitRow,
 } from "../../src/testing/backend-rows.ts";
@@ -58,12 +61,16 @@ test("rows that are read are frozen, so no reader can change what another one re
       wait(waitRow("ended"), null),
       endWait("ended"),
       decision(decisionRow(1)),
+      run(runRow("r"), null),
+      move(runRow("r"), "running"),
     ],
   ]);
   const { checkpoint, writes, waits } = await backend.load("t", "", undefined);
   const [ended] = await backend.waits({ id: "ended" });
   const { rows } = await backend.items("t", "l", 1);
-  for (const row of [checkpoint, ...writes, ...rows, ...waits, ended, await backend.decision("t", 1)])
+  const runs = await backend.runs({});
+  expect(runs).toHaveLength(1);
+  for (const row of [checkpoint, ...writes, ...rows, ...waits, ended, ...runs, await backend.decision("t", 1)])
     expect(Object.isFrozen(row)).toBe(true);
 });
 
@@ -76,6 +83,8 @@ test("a state weighs what its rows weigh, whatever was replaced, ended and delet
     wait(waitRow(`answered ${thread}`, { thread, status: "answered", rev: 1, body: "json/1 1" }), 0),
     endWait(`answered ${thread}`, { thread }),
     decision(decisionRow(1, { thread })),
+    run(runRow(`run ${thread}`, { thread, key: `key of ${thread}` }), null),
+    move(runRow(`run ${thread}`, { thread, key: `key of ${thread}` }), "running", { body: "json/1 2" }),
     effect(effectRow(`own ${thread}`, { thread }), null),
     effect(effectRow(`given ${thread}`, { thread, ordinal: -1 }), null),
     blob("h", "data", { thread }),

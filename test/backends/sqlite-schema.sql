@@ -76,6 +76,30 @@ CREATE TABLE holdfast_namespaces (
   head any,
   unique (thread_no, ns)
 ) strict;
+CREATE TABLE holdfast_runs (
+  no integer primary key,
+  id text not null unique,
+  thread_no integer not null,
+  key text,
+  created_at real not null,
+  graph text not null,
+  status text not null,
+  rev integer not null,
+  epoch integer not null,
+  worker any,
+  due real,
+  priority integer not null,
+  owner text,
+  body any not null
+) strict;
+CREATE INDEX holdfast_runs_due on holdfast_runs (graph, priority, due, id)
+  where status in ('queued', 'retrying') and due is not null;
+CREATE UNIQUE INDEX holdfast_runs_key on holdfast_runs (key) where key is not null;
+CREATE UNIQUE INDEX holdfast_runs_running on holdfast_runs (thread_no) where status = 'running';
+CREATE INDEX holdfast_runs_status on holdfast_runs (status, created_at, id);
+CREATE INDEX holdfast_runs_thread on holdfast_runs (thread_no, status, created_at, id);
+CREATE INDEX holdfast_runs_unended on holdfast_runs (thread_no, created_at, id)
+  where status in ('queued', 'running', 'waiting', 'retrying', 'parked');
 CREATE TABLE holdfast_threads (
   no integer primary key,
   id any not null unique,
