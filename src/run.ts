@@ -23,7 +23,7 @@ export interface RunResult<Values = Record<string, unknown>> {
   readonly waits: readonly WaitRecord[];
 }
 
-interface Snapshot {
+export interface Snapshot {
   readonly values: unknown;
   readonly tasks: readonly unknown[];
   readonly config: RunnableConfig;
@@ -84,10 +84,8 @@ export async function run<Values = Record<string, unknown>>(
   const fresh =
     exists && !command && input !== null && input !== undefined && !(await isLastInput(saver, thread, input));
   if (exists && !fresh && !command) {
-    const finished = before.tasks.length === 0;
-    if (finished) await assertNothingWaits(saver, thread);
-    await reconcile(saver, thread, finished ? checkpointOf(before) : undefined);
-    if (finished) return { status: "already_done", values: before.values as Values, waits: [] };
+    const finished = await lookAgain<Values>(saver, thread, before);
+    if (finished !== undefined) return finished;
   } else if (fresh && before.tasks.length > 0) {
     throw new HoldfastError(
       "INVALID_ARGUMENT",
@@ -98,6 +96,21 @@ export async function run<Values = Record<string, unknown>>(
   }
   if (exists) await saver.journal?.resumed(thread, checkpointOf(before));
   return carryOn<Values>(app, saver, exists && !fresh && !command ? null : input, config);
+}
+
+/**
+ * Looks at a thread that another process may have left: adds to the journal what that has not written any more. Undefined where
+ * something is unfinished. @throws WAIT_STRANDED
+ */
+export async function lookAgain<Values>(
+  saver: Checkpointer,
+  thread: string,
+  before: Snapshot,
+): Promise<RunResult<Values> | undefined> {
+  const finished = before.tasks.length === 0;
+  if (finished) await assertNothingWaits(saver, thread);
+  await reconcile(saver, thread, finished ? checkpointOf(before) : undefined);
+  return finished ? { status: "already_done", values: before.values as Values, waits: [] } : undefined;
 }
 
 /** Invokes the graph, again where something was answered or came due meanwhile, and says how the thread stands then. */
@@ -141,12 +154,7 @@ function stranded(thread: string, waits: readonly WaitRecord[]): HoldfastError {
   );
 }
 
-/** How a thread stands that nothing runs on. */
-export async function conclude<Values>(
-  app: RunnableGraph,
-  saver: Checkpointer,
-  thread: string,
-): Promise<RunResult<Values>> {
+async function conclude<Values>(app: RunnableGraph, saver: Checkpointer, thread: string): Promise<RunResult<Values>> {
   const after = (await app.getState({ configurable: { thread_id: thread } })) as Snapshot;
   const values = after.values as Values;
   const waits = await saver.waits({ thread, status: ["open"] });

@@ -2,6 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { Backend } from "../backend.ts";
 import { type Checkpointer, isCheckpointer } from "../checkpointer.ts";
 import { HoldfastError } from "../errors.ts";
 import type { Authenticate } from "./access.ts";
@@ -83,7 +84,7 @@ export function createApprovals(options: ApprovalsOptions): Approvals {
   const runner = new ThreadRunner({ checkpointer, graphs, config, report });
   const sweep = new Sweep(checkpointer.waitLedger, runner, report, runsMax);
   const app = httpApp({ checkpointer, graphs, runner, authenticate, report, bodyBytesMax });
-  const timer = new SweepTimer(sweep, report, intervalMs);
+  const timer = new SweepTimer(sweep, checkpointer.backend, report, intervalMs);
   return {
     fetch: async (request, connection, context) => app.fetch(request, connection as object, context as never),
     resumeDue: () => sweep.whole(),
@@ -98,14 +99,18 @@ export function createApprovals(options: ApprovalsOptions): Approvals {
 /** Sweeps again and again; one that is still under way is not joined by another. */
 class SweepTimer {
   readonly #sweep: Sweep;
+  readonly #backend: Backend;
   readonly #report: Report;
   readonly #intervalMs: number;
   #timer: NodeJS.Timeout | undefined;
+  #watching: Promise<{ close(): Promise<void> } | undefined> | undefined;
   #sweeping: Promise<void> | undefined;
+  #again = false;
   #stopped = false;
 
-  constructor(sweep: Sweep, report: Report, intervalMs: number) {
+  constructor(sweep: Sweep, backend: Backend, report: Report, intervalMs: number) {
     this.#sweep = sweep;
+    this.#backend = backend;
     this.#report = report;
     this.#intervalMs = intervalMs;
   }
@@ -113,17 +118,31 @@ class SweepTimer {
   start(): void {
     if (this.#timer !== undefined || this.#stopped) return;
     this.#timer = setInterval(() => this.#tick(), this.#intervalMs).unref();
+    // What another process has answered is seen at once where the backend tells of it, and else at the next tick.
+    this.#watching = this.#backend
+      .watch?.(() => this.#tick())
+      .catch((error: unknown) => {
+        this.#report(error, {});
+        return undefined;
+      });
     this.#tick();
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
+    await (await this.#watching)?.close();
     await this.#sweeping;
   }
 
+  /** A tick that comes during a sweep is made up for after it. */
   #tick(): void {
-    this.#sweeping ??= this.#sweep
+    if (this.#sweeping !== undefined) {
+      this.#again = true;
+      return;
+    }
+    this.#again = false;
+    this.#sweeping = this.#sweep
       .pass(() => {})
       .then(
         () => {},
@@ -131,6 +150,7 @@ class SweepTimer {
       )
       .finally(() => {
         this.#sweeping = undefined;
+        if (this.#again && !this.#stopped) this.#tick();
       });
   }
 }

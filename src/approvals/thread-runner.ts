@@ -13,6 +13,7 @@ import type { Checkpointer } from "../checkpointer.ts";
 import { type ErrorCode, HoldfastError, isHoldfastError } from "../errors.ts";
 import type { WaitRow } from "../model.ts";
 import { type RunnableGraph, run } from "../run.ts";
+import { ACTIVE } from "../runs/multitask.ts";
 import { BackOff, type ThreadRef } from "./back-off.ts";
 import { Problem } from "./problem.ts";
 import { holdAnswered, release } from "./thread-hold.ts";
@@ -159,6 +160,8 @@ export class ThreadRunner {
   async #turn(thread: string, forced: Forced | undefined): Promise<Outcome> {
     const { checkpointer, graphs } = this.#parts;
     const { waitLedger } = checkpointer;
+    // Whoever answered has queued its run: a worker goes on with it.
+    if (await hasRun(checkpointer, thread)) return "idle";
     const held = await holdAnswered(waitLedger, thread);
     if (held === undefined || (held.length === 0 && forced === undefined)) return "idle";
     if (held.length === 0 && (await this.#isGone(thread))) return "idle";
@@ -272,6 +275,11 @@ export class ThreadRunner {
     const configurable = { ...given.configurable, ...asked.configurable, ...own };
     return { ...(given as object), ...(asked as object), configurable };
   }
+}
+
+/** Whether the thread is the workers' of `holdfast/runs`. */
+async function hasRun(checkpointer: Checkpointer, thread: string): Promise<boolean> {
+  return (await checkpointer.backend.runs({ thread, status: ACTIVE, limit: 1 })).length > 0;
 }
 
 /** Whether the checkpoint that the run shows is durable. */

@@ -4,7 +4,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { isGraphDrained, RunControl } from "@langchain/langgraph";
 import type { Checkpointer } from "../checkpointer.ts";
 import { type ErrorCode, isHoldfastError } from "../errors.ts";
-import { carryOn, conclude, type RunnableGraph, type RunResult } from "../run.ts";
+import { carryOn, lookAgain, type RunnableGraph, type RunResult, type Snapshot } from "../run.ts";
 import { CLAIM_KEY, type Claim } from "../run-state.ts";
 import { type RunNotes, runError, type StoredRun } from "./run-record.ts";
 import type { Move } from "./run-ledger.ts";
@@ -66,8 +66,9 @@ export class Execution {
     const { run_id } = (tuple?.metadata ?? {}) as { readonly run_id?: unknown };
     const begun = run_id === id;
     if (begun) {
-      const standing = await conclude(this.#graph, this.#checkpointer, thread);
-      if (standing.status === "finished") return standing;
+      const before = (await this.#graph.getState({ configurable: { thread_id: thread } })) as Snapshot;
+      const finished = await lookAgain(this.#checkpointer, thread, before);
+      if (finished !== undefined) return finished;
     }
     const input = begun || this.stored.record.input === undefined ? null : this.stored.record.input;
     return carryOn(this.#graph, this.#checkpointer, input, this.#configOf());

@@ -9,7 +9,7 @@ const KILLS_MIN = 500;
 const done: { readonly name: string; readonly report: CrashReport }[] = [];
 
 /** The engine goes one way on every backend: on servers those scenarios are killed that store something of each kind. */
-const ON_SERVERS = ["plain", "settle", "interrupt", "fork"];
+const ON_SERVERS = ["plain", "settle", "interrupt", "fork", "queue"];
 
 const offers = (scenario: Scenario, backend: BackendName): boolean => {
   if (backend === "postgres" || backend === "redis")

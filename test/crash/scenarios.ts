@@ -60,6 +60,7 @@ export const scenarios: readonly Scenario[] = [
     // A life takes six starts.
     backends: ["sqlite"],
   },
+  { name: "a run of the queue, and its answer", program: "queue", counts: once("charge", "ship") },
   { name: "effects settled by an operator", program: "settle", counts: once("letter", "telegram", "fax") },
   {
     name: "a retry policy and an error handler",
