@@ -262,12 +262,6 @@ export interface Backend {
    */
   transaction?<T>(body: (tx: unknown) => TransactionAnswer<T> | Promise<TransactionAnswer<T>>): Promise<T>;
 
-  /**
-   * Calls `wake` soon after a commit, of any process, that answered a wait or left a run that is due. May call too often, and may
-   * miss one: who listens looks by itself as well. Absent where the backend has no such way.
-   */
-  watch?(wake: () => void): Promise<{ close(): Promise<void> }>;
-
   /** Releases files and the owner's lock. Idempotent. Every later call fails with CLOSED. */
   close(): Promise<void>;
 }

@@ -166,12 +166,13 @@ describe("LangGraph's inside", () => {
     expect(wrong).toEqual([]);
   });
 
-  /** What src runs of the engine: to pause a task, to know a command, and to give restored values their classes. */
+  /** What src runs of the engine: to pause a task, to know a command, to drain a run, and to give restored values their classes. */
   const USES_ENGINE = [
     "src/effect-call.ts",
     "src/effect-refusals.ts",
     "src/langgraph.ts",
     "src/run.ts",
+    "src/runs/execution.ts",
     "src/serde/langchain-codec.ts",
     "src/wait-call.ts",
   ];

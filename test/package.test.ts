@@ -24,6 +24,7 @@ const SUBPATHS: Readonly<Record<string, string>> = {
   "holdfast/checkpointers/postgres": "postgres",
   "holdfast/checkpointers/redis": "redis",
   "holdfast/approvals": "createApprovals",
+  "holdfast/runs": "createRuntime",
   "holdfast/testing": "crashMatrix",
   "holdfast/graphs": "orderGraph",
 };

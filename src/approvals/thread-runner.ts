@@ -123,6 +123,11 @@ export class ThreadRunner {
       return Promise.reject(new Problem("THREAD_BUSY", `Thread ${JSON.stringify(thread)} is running.`));
     const { promise, resolve, reject } = deferred();
     this.#occupy(thread, async (self) => {
+      if (await hasRun(this.#parts.checkpointer, thread)) {
+        reject(new Problem("THREAD_BUSY", `Thread ${JSON.stringify(thread)} has a run that a worker executes.`));
+        this.#running.delete(thread);
+        return "idle";
+      }
       const outcome = await this.#input(ref, input, config, resolve, reject);
       const later = await this.#turns(self, thread, undefined);
       return later === "idle" ? outcome : later;

@@ -200,10 +200,12 @@ export class Worker {
   #deadlineOf({ row, notes }: StoredRun, execution: Execution, now: number): NodeJS.Timeout | undefined {
     if (notes.deadline === undefined) return undefined;
     const { ledger, report } = this.#parts;
-    const cancel = () => {
-      cancelRun(ledger, row.id, DEADLINE).catch((error: unknown) => report(error, { id: row.id, thread: row.thread }));
-      execution.stop("cancel");
-    };
+    // First the fact, then what follows from it.
+    const cancel = () =>
+      cancelRun(ledger, row.id, DEADLINE).then(
+        () => execution.stop("cancel"),
+        (error: unknown) => report(error, { id: row.id, thread: row.thread }),
+      );
     return setTimeout(cancel, Math.min(notes.deadline - now, LONGEST_TIMER_MS));
   }
 
