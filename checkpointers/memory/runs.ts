@@ -10,10 +10,16 @@ const UNENDED = STATUSES.filter((status) => !isEnded(status));
 type Place = NonNullable<RunQuery["after"]>;
 type DueRow = RunRow & { readonly due: number };
 
+/** Of one priority, by (due, id). */
+interface Lane {
+  readonly priority: number;
+  readonly rows: DueRow[];
+}
+
 export class RunTable extends OrderedRows<RunStatus, Place, RunRow> {
   readonly #byKey = new Map<string, RunRow>();
-  /** Queued and retrying ones by (due, id): a poll looks at no others, and at none that is due later. */
-  readonly #due: DueRow[] = [];
+  /** Queued and retrying ones: a poll looks at no others, and at none that is due later. The highest priority first. */
+  #lanes: Lane[] = [];
 
   constructor() {
     super(STATUSES, (place) => place.createdAt);
@@ -37,23 +43,31 @@ export class RunTable extends OrderedRows<RunStatus, Place, RunRow> {
   }
 
   due({ dueBy, graphs, limit }: DueRunsQuery): RunRow[] {
-    const found: DueRow[] = [];
-    for (const row of this.#due) {
-      if (row.due > dueBy) break;
-      if ((graphs?.includes(row.graph) ?? true) && this.#isFirst(row)) found.push(row);
+    const found: RunRow[] = [];
+    for (const { rows } of this.#lanes) {
+      for (const row of rows) {
+        if (found.length >= limit) return found;
+        if (row.due > dueBy) break;
+        if ((graphs?.includes(row.graph) ?? true) && this.#isFirst(row)) found.push(row);
+      }
     }
-    return found.sort((a, b) => b.priority - a.priority || byDue(a, b)).slice(0, Math.max(0, limit));
+    return found;
   }
 
   nextDue(graphs: readonly string[] | undefined): number | undefined {
-    return this.#due.find((row) => graphs?.includes(row.graph) ?? true)?.due;
+    let next: number | undefined;
+    for (const { rows } of this.#lanes) {
+      const due = rows.find((row) => graphs?.includes(row.graph) ?? true)?.due;
+      if (due !== undefined && (next === undefined || due < next)) next = due;
+    }
+    return next;
   }
 
   override set(row: RunRow): RunRow | undefined {
     const old = super.set(row);
     if (old !== undefined) this.#forget(old);
     if (row.key !== undefined) this.#byKey.set(row.key, row);
-    if (isClaimable(row)) insertInOrder(this.#due, row, byDue);
+    if (isClaimable(row)) insertInOrder(this.#lane(row.priority), row, byDue);
     return old;
   }
 
@@ -65,7 +79,22 @@ export class RunTable extends OrderedRows<RunStatus, Place, RunRow> {
 
   #forget(row: RunRow): void {
     if (row.key !== undefined) this.#byKey.delete(row.key);
-    if (isClaimable(row)) removeInOrder(this.#due, row, byDue);
+    if (!isClaimable(row)) return;
+    const rows = this.#lane(row.priority);
+    removeInOrder(rows, row, byDue);
+    if (rows.length === 0) this.#lanes = this.#lanes.filter((lane) => lane.rows !== rows);
+  }
+
+  #lane(priority: number): DueRow[] {
+    let at = 0;
+    for (; at < this.#lanes.length; at++) {
+      const lane = this.#lanes[at] as Lane;
+      if (lane.priority === priority) return lane.rows;
+      if (lane.priority < priority) break;
+    }
+    const rows: DueRow[] = [];
+    this.#lanes.splice(at, 0, { priority, rows });
+    return rows;
   }
 
   /** Whether it would be accepted as running; it is none yet. Looks at the first of each status. */

@@ -1,30 +1,12 @@
 /** Defects in what a backend does with waits and decisions: each must fail the suite, by the case meant for it. */
 
-import type { Backend, Commit, DecisionRow, Op, Verdict, WaitRow } from "holdfast";
+import type { Backend, DecisionRow, Op, Verdict, WaitRow } from "holdfast";
 import { expect, test } from "vitest";
-import { type Defect, failures, type Mutant, mapOps } from "./broken.ts";
+import { commitChanged, type Defect, failures, ignoring, type Mutant, mapOps } from "./broken.ts";
 
 type WaitOp = Extract<Op, { kind: "wait" }>;
 
 const waitOf = async (backend: Backend, id: string): Promise<WaitRow | undefined> => (await backend.waits({ id }))[0];
-
-/** Changes operations one after the other, each on the state that the commits before it left. */
-async function commitChanged(
-  good: Backend,
-  group: readonly Commit[],
-  change: (op: Op) => Op | undefined | Promise<Op | undefined>,
-): Promise<Verdict[]> {
-  const verdicts: Verdict[] = [];
-  for (const commit of group) {
-    const ops: Op[] = [];
-    for (const op of commit) {
-      const changed = await change(op);
-      if (changed !== undefined) ops.push(changed);
-    }
-    verdicts.push(...(await good.commit([ops])));
-  }
-  return verdicts;
-}
 
 /** Instead of what `endWait` does: the wait gets this status, whoever has it. */
 function endAs(status: (row: WaitRow, op: Extract<Op, { kind: "endWait" }>) => WaitRow["status"] | undefined): Defect {
@@ -61,13 +43,6 @@ function sortedBy(compare: (a: WaitRow, b: WaitRow) => number): Defect {
     waits: async ({ limit, ...query }) => [...(await good.waits(query))].sort(compare).slice(0, limit),
   });
 }
-
-const ignoring = (code: string): Defect => {
-  return (good) => ({
-    commit: async (group) =>
-      (await good.commit(group)).map((verdict) => (verdict?.code === code ? undefined : verdict)),
-  });
-};
 
 const ORDER = "waits come by (openedAt, id), ids in the order of code points, whatever order they were opened in";
 const SEVERAL = "waits of several statuses are in one order over all of them";

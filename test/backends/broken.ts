@@ -1,6 +1,6 @@
 /** Backends with one defect each, in front of a good one, and which cases of the conformance suite they fail. */
 
-import type { Backend, Commit, Op } from "holdfast";
+import type { Backend, Commit, HoldfastError, Op, Verdict } from "holdfast";
 import { backendCases, type OpenedBackend, runBackendCase } from "holdfast/testing";
 import { memoryBackend } from "../../checkpointers/memory/backend.ts";
 import { MemoryState } from "../../checkpointers/memory/state.ts";
@@ -77,4 +77,30 @@ export function mapOps<K extends Op["kind"]>(group: readonly Commit[], kind: K, 
 
 export async function* map<T, U>(rows: AsyncIterable<T>, change: (row: T) => U | Promise<U>): AsyncGenerator<U> {
   for await (const row of rows) yield await change(row);
+}
+
+/** Changes operations one after the other, each on the state that the commits before it left. */
+export async function commitChanged(
+  good: Backend,
+  group: readonly Commit[],
+  change: (op: Op) => Op | undefined | Promise<Op | undefined>,
+): Promise<Verdict[]> {
+  const verdicts: Verdict[] = [];
+  for (const commit of group) {
+    const ops: Op[] = [];
+    for (const op of commit) {
+      const changed = await change(op);
+      if (changed !== undefined) ops.push(changed);
+    }
+    verdicts.push(...(await good.commit([ops])));
+  }
+  return verdicts;
+}
+
+/** Says nothing of the refusals with this code that `whichever` picks out. */
+export function ignoring(code: string, whichever: (verdict: HoldfastError) => boolean = () => true): Defect {
+  return (good) => ({
+    commit: async (group) =>
+      (await good.commit(group)).map((verdict) => (verdict?.code === code && whichever(verdict) ? undefined : verdict)),
+  });
 }

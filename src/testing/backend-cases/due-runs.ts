@@ -141,6 +141,7 @@ export const dueRunCases: readonly BackendCase[] = [
       assert.deepEqual(await dueIds(backend, { graphs: [""] }), ["4"]);
       assert.deepEqual(await dueIds(backend, { graphs: ["other", "A"], limit: 5 }), ["3"]);
       assert.deepEqual(await dueIds(backend, { graphs: ["a", "b", "A"], limit: 2 }), ["1", "2"]);
+      assert.deepEqual(await dueIds(backend, { graphs: ["a", "A"], limit: 3 }), ["1", "3", "6"]);
       for (const graphs of [[], ["other"]]) assert.deepEqual(await dueIds(backend, { graphs }), []);
       // What another graph's run holds up in the thread is held up for everybody.
       await start(backend, runRow("7", { thread: "thread of 2", graph: "a", createdAt: 2000 }));

@@ -129,7 +129,11 @@ export const runStoreCases: readonly BackendCase[] = [
         const mine = moved(own, "running", { worker: backend.owner });
         await accept(backend, run(mine, 0));
         await accept(backend, fence("r", 1), checkpoint("1"));
-        assert.deepEqual(await rows.runIds(other, { worker: backend.owner }), ["r"]);
+        assert.deepEqual([await other.runs({ key: "k" }), await rows.dueIds(other)], [[mine], []]);
+        assert.deepEqual(
+          [await rows.runIds(other, { worker: backend.owner }), await other.nextDue({})],
+          [["r"], undefined],
+        );
         const taken = moved(mine, "running", { worker: other.owner });
         await accept(other, run(taken, 1));
         await refuse(backend, "RUN_LOST", fence("r", 1), checkpoint("2"));
