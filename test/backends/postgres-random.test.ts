@@ -6,7 +6,8 @@ import pg from "pg";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { postgresBackend } from "../../checkpointers/postgres/backend.ts";
 import { newSchema, quoted } from "../servers/schemas.ts";
-import { play, randomDeletion, randomOp, randomRunGroups, runs } from "./random-commits.ts";
+import { play, randomDeletion, randomOp, runs } from "./random-commits.ts";
+import { runScripts } from "./run-scripts.ts";
 
 const wild = fc.oneof(
   { arbitrary: randomOp(fc.constantFrom(0, 0, 0, 0, 1, 2), { foreign: true }), weight: 9 },
@@ -21,7 +22,7 @@ const groups = fc.oneof(
       maxLength: 20,
     },
   ),
-  randomRunGroups(wild),
+  runScripts(wild),
 );
 
 test("whatever is committed, Postgres answers in the words of the contract and keeps the same rows", async () => {

@@ -1,7 +1,7 @@
 /** Random groups of commits, and what a backend makes of them: to be compared with the memory backend. */
 
 import fc from "fast-check";
-import { type Backend, type Commit, type Op, RUN_MOVES, type RunStatus, type WaitStatus } from "holdfast";
+import { type Backend, type Commit, type Op, RUN_MOVES, type RunRow, type RunStatus, type WaitStatus } from "holdfast";
 import * as rows from "../../src/testing/backend-rows.ts";
 
 // Few of everything, so that operations meet.
@@ -20,10 +20,16 @@ const entries = fc.array(fc.tuple(fc.integer({ min: -2, max: 2 }), fc.constant("
   maxLength: 2,
 });
 
-const runStatuses = Object.keys(RUN_MOVES) as RunStatus[];
+export const runStatuses = Object.keys(RUN_MOVES) as RunStatus[];
 // UTF-16 units would put the last two the other way round.
-const runIds = ["", "1", "2", "\uffff", "😀"];
+export const runIds = ["", "1", "2", "\uffff", "😀"];
 const epoch = fc.constantFrom(0, 1, 1, 2);
+
+/** What a run of this id keeps. */
+export function keptOf(id: string): Pick<RunRow, "thread" | "key" | "createdAt"> {
+  const at = runIds.indexOf(id);
+  return { thread: at < 3 ? "t" : "u", key: at % 2 === 0 ? `${at}` : undefined, createdAt: [5, -1, 5, 7, 7][at] ?? 0 };
+}
 
 /** An operation on a run or a fence. A run keeps its thread, key and first moment nearly always, so that it gets anywhere. */
 export const randomRunOp = (era: fc.Arbitrary<number>): fc.Arbitrary<Op> =>
@@ -38,12 +44,8 @@ export const randomRunOp = (era: fc.Arbitrary<number>): fc.Arbitrary<Op> =>
           ...{ worker: fc.constantFrom(undefined, "w"), other: fc.nat(20) },
         })
         .map(({ id, era, other, expect, ...fields }) => {
-          const at = runIds.indexOf(id);
-          const kept = {
-            thread: (other === 1) !== at < 3 ? "t" : "u",
-            key: other === 2 || at % 2 === 0 ? `${other === 2 ? 0 : at}` : undefined,
-            createdAt: other === 3 ? 5.5 : ([5, -1, 5, 7, 7][at] ?? 0),
-          };
+          const odd = [{}, { thread: "u" }, { key: "0" }, { createdAt: 5.5 }][other];
+          const kept = { ...keptOf(id), ...odd };
           return rows.run(rows.runRow(id, { ...fields, ...kept, rev: expect === null ? 0 : expect + 1 }), expect, era);
         }),
       weight: 6,
@@ -51,24 +53,6 @@ export const randomRunOp = (era: fc.Arbitrary<number>): fc.Arbitrary<Op> =>
     fc
       .record({ thread: fc.constantFrom("t", "u"), era, id: fc.constantFrom(...runIds), epoch })
       .map(({ id, epoch, ...place }) => rows.fence(id, epoch, place)),
-  );
-
-/** Groups of commits that are mostly about runs. */
-export const randomRunGroups = (other: fc.Arbitrary<Op>): fc.Arbitrary<Commit[][]> =>
-  fc.array(
-    fc.array(
-      fc.array(
-        fc.oneof(
-          { arbitrary: randomRunOp(fc.constantFrom(0, 0, 0, 0, 0, 0, 1)), weight: 20 },
-          { arbitrary: other, weight: 1 },
-        ),
-        {
-          maxLength: 3,
-        },
-      ),
-      { minLength: 1, maxLength: 3 },
-    ),
-    { maxLength: 25 },
   );
 
 export interface OpOptions {

@@ -5,7 +5,8 @@ import { memoryBackend } from "holdfast/checkpointers/memory";
 import { expect, test } from "vitest";
 import { redisBackend } from "../../checkpointers/redis/backend.ts";
 import { redisAvailable, removeRedisStore, sharedRedis } from "../servers/redis.ts";
-import { play, randomDeletion, randomOp, randomRunGroups, runs } from "./random-commits.ts";
+import { play, randomDeletion, randomOp, runs } from "./random-commits.ts";
+import { runScripts } from "./run-scripts.ts";
 
 const op = fc.oneof(
   { arbitrary: randomOp(fc.constantFrom(0, 0, 0, 0, 1, 2), { odd: true }), weight: 8 },
@@ -13,7 +14,7 @@ const op = fc.oneof(
 );
 const groups = fc.oneof(
   fc.array(fc.array(fc.array(op, { maxLength: 5 }), { minLength: 1, maxLength: 4 }), { maxLength: 12 }),
-  randomRunGroups(op),
+  runScripts(op),
 );
 
 test.skipIf(!redisAvailable)(
