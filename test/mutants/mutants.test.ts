@@ -18,7 +18,7 @@ const mutants: readonly Mutant<Guarantee>[] = [
     name: "the head is not checked",
     mutations: [
       change(
-        "src/backend.ts",
+        "src/judges.ts",
         "if (op.heads === undefined || op.heads.includes(head ?? null) || head === op.id) return undefined;",
         "return undefined;",
       ),
@@ -232,11 +232,11 @@ const mutants: readonly Mutant<Guarantee>[] = [
     name: "a wait is changed from whatever revision",
     mutations: [
       change(
-        "src/backend.ts",
+        "src/judges.ts",
         "return undefined;\n  const found = stored === undefined",
         "return undefined;\n  return undefined;\n  const found = stored === undefined",
       ),
-      change("src/backend.ts", "if (op.row.seq === (last ?? 0) + 1) return undefined;", "return undefined;"),
+      change("src/judges.ts", "if (op.row.seq === (last ?? 0) + 1) return undefined;", "return undefined;"),
     ],
     caughtBy: waits.firstDecisionStands,
   },
@@ -303,7 +303,7 @@ const mutants: readonly Mutant<Guarantee>[] = [
     name: "special writes do not replace",
     mutations: [
       change(
-        "src/backend.ts",
+        "src/judges.ts",
         "if (op.slot !== undefined) return { row: row(op.slot, op.body), verdict: undefined };",
         "if (op.slot !== undefined) return { row: stored.some((old) => old.slot === op.slot) ? undefined : row(op.slot, op.body), verdict: undefined };",
       ),
@@ -323,7 +323,7 @@ const mutants: readonly Mutant<Guarantee>[] = [
   },
   {
     name: "the deletion of a thread is not noticed by its runs",
-    mutations: [change("src/backend.ts", "if (op.era === era) return undefined;", "return undefined;")],
+    mutations: [change("src/judges.ts", "if (op.era === era) return undefined;", "return undefined;")],
     caughtBy: state.lateWritesRefused,
   },
   {
@@ -363,7 +363,7 @@ const mutants: readonly Mutant<Guarantee>[] = [
     name: "another run's different result is ignored",
     mutations: [
       change(
-        "src/backend.ts",
+        "src/judges.ts",
         "} else if (idx >= 0 && !failed && op.run !== undefined && old.run !== op.run && old.value !== JSON.stringify([channel, value])) {",
         "} else if (false) {",
       ),
