@@ -103,6 +103,7 @@ describe("packages", () => {
     "better-sqlite3": "checkpointers/sqlite-driver.ts",
     ioredis: "checkpointers/redis/driver.ts",
     pg: "checkpointers/postgres/driver.ts",
+    tsx: "src/cli/graphs-module.ts",
     vitest: "src/testing/describe-backend.ts",
   };
   const packageOf = (specifier: string) => specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");

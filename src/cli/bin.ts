@@ -2,5 +2,8 @@
 
 import { main } from "./main.ts";
 
-// Set, not exited with: what was printed into a pipe is still to be written.
-process.exitCode = await main(process.argv.slice(2), process);
+const code = await main(process.argv.slice(2), process);
+process.exitCode = code;
+// What was printed into a pipe is still to be written. Then the end, also where a user's module, or an aborted node, holds a
+// timer or a connection: everything of ours is closed.
+process.stdout.write("", () => process.stderr.write("", () => process.exit(code)));

@@ -1,15 +1,17 @@
 /**
  * The command line, as a function: what it prints goes to the terminal it is given, and its exit code is what it returns.
  *
- * Exit codes: 0 done; 1 failed, or done with differences; 2 the command line is wrong, or asks for what a backend does not do.
+ * Exit codes: 0 done; 1 failed, or done with differences; 2 the command line is wrong, or asks for what a backend
+ * does not do.
  */
 
 import { readFileSync } from "node:fs";
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, InvalidArgumentError } from "commander";
 import { isHoldfastError } from "../errors.ts";
 import { type AdoptFlags, adoptCommand } from "./adopt-command.ts";
 import { type BackupFlags, backupCommand } from "./backup-command.ts";
 import { type ExitCode, Printer, type Terminal } from "./output.ts";
+import { type WorkerFlags, workerCommand } from "./worker-command.ts";
 
 /** @param args what follows the program's name */
 export async function main(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
@@ -57,7 +59,29 @@ function commands(terminal: Terminal, printer: Printer, ended: (code: ExitCode) 
     .requiredOption("--to <path>", "the copy; must not be there yet")
     .option("--json", "print the result as JSON")
     .action(async (flags: BackupFlags) => ended(await backupCommand(flags, printer)));
+  runCommands(program, terminal, printer, ended);
   return program;
+}
+
+function runCommands(program: Command, terminal: Terminal, printer: Printer, ended: (code: ExitCode) => void): void {
+  program
+    .command("worker")
+    .description("execute runs until SIGTERM or SIGINT: the first one drains, a second one aborts")
+    .requiredOption("--url <url>", "the store, for example postgres://user@host/database")
+    .requiredOption("--graphs <file>", "module that exports graphs = (checkpointer) => ({ name: compiledGraph })")
+    .option("--concurrency <number>", "runs at once (default: 16)", wholeNumber(1))
+    .option("--schema <name>", "schema of the tables, for Postgres")
+    .option("--probe-port <port>", "serve /livez and /readyz on 127.0.0.1; 0 takes a free port", wholeNumber(0, 65_535))
+    .option("--json", "print each line as JSON")
+    .action(async (flags: WorkerFlags) => ended(await workerCommand(flags, printer, terminal)));
+}
+
+function wholeNumber(min: number, max = 2 ** 31 - 1): (text: string) => number {
+  return (text) => {
+    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`Use a whole number from ${min} to ${max}.`);
+  };
 }
 
 /** Of this package; the compiled files stand one folder deeper than the sources. */

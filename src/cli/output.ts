@@ -1,8 +1,8 @@
 /**
  * What the command line prints: results on stdout, everything else on stderr, so that a pipe gets results only.
  *
- * With `--json` the result is one JSON document on stdout, and an error one on stderr. `NO_COLOR`, and an output that is no
- * terminal, turn colours off.
+ * With `--json` the result is one JSON document on stdout, or one a line where a command goes on, and an error one on stderr.
+ * `NO_COLOR`, and an output that is no terminal, turn colours off.
  */
 
 import { isHoldfastError } from "../errors.ts";
@@ -12,7 +12,12 @@ export interface Terminal {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Absent where nobody can tell a command to end. */
+  on?(signal: EndSignal, listener: () => void): unknown;
+  off?(signal: EndSignal, listener: () => void): unknown;
 }
+
+export type EndSignal = "SIGINT" | "SIGTERM";
 
 export interface Output {
   write(text: string): unknown;
@@ -38,6 +43,12 @@ export class Printer {
   result(text: () => string, value: unknown): void {
     this.#clear();
     this.#terminal.stdout.write(this.json ? `${JSON.stringify(value, undefined, 2)}\n` : `${text()}\n`);
+  }
+
+  /** One of many results of a command that goes on: a line for people, or of JSON. */
+  line(text: () => string, value: unknown): void {
+    this.#clear();
+    this.#terminal.stdout.write(`${this.json ? JSON.stringify(value) : text()}\n`);
   }
 
   /** A line that the next one replaces, where somebody watches; else nothing. */

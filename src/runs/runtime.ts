@@ -22,6 +22,11 @@ export interface RuntimeOptions {
   readonly config?: ((run: { readonly thread: string; readonly graph: string }) => RunnableConfig) | undefined;
   /** Failures of runs, and of the worker itself. Default `console.error`. */
   readonly onError?: ((error: unknown, run: { readonly id?: string; readonly thread?: string }) => void) | undefined;
+  /**
+   * Told of every run that a worker of this runtime is done with, as it is stored then: ended, waiting, parked, retrying, or
+   * queued where it was handed back. Not of one that somebody else has taken over.
+   */
+  readonly onRun?: ((run: RunRecord) => void) | undefined;
 }
 
 export interface StartOptions {
@@ -167,9 +172,11 @@ export class Runtime {
 
   /** A worker of this process; it claims runs of this runtime's graphs once it is started. @throws INVALID_ARGUMENT */
   worker(options: WorkerOptions = {}): Worker {
-    const { checkpointer, graphs, config, onError } = this.#options;
+    const { checkpointer, graphs, config, onError, onRun } = this.#options;
     const report = onError ?? ((error: unknown, run: object) => console.error("holdfast: a run failed", run, error));
-    const worker = new Worker({ checkpointer, ledger: this.#ledger, graphs, config, report }, checkedWorker(options));
+    const told = onRun ?? (() => {});
+    const parts = { checkpointer, ledger: this.#ledger, graphs, config, report, told };
+    const worker = new Worker(parts, checkedWorker(options));
     this.#workers.add(worker);
     return worker;
   }
@@ -217,7 +224,8 @@ export class Runtime {
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { checkpointer, graphs, ...rest } = options;
   for (const name of Object.keys(rest))
-    if (name !== "config" && name !== "onError") throw invalid(`there is no option ${JSON.stringify(name)}`);
+    if (name !== "config" && name !== "onError" && name !== "onRun")
+      throw invalid(`there is no option ${JSON.stringify(name)}`);
   if (!isCheckpointer(checkpointer)) throw invalid("`checkpointer` must be a Holdfast checkpointer");
   if (typeof graphs !== "object" || graphs === null) throw invalid("`graphs` must be { name: compiled graph, … }");
   for (const [name, graph] of Object.entries(graphs)) {

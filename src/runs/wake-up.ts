@@ -50,6 +50,8 @@ export class WakeUp {
 
   async close(): Promise<void> {
     sleepers.get(this.#backend)?.delete(this.#wake);
-    await this.#watching?.close();
+    const watching = this.#watching;
+    this.#watching = undefined;
+    await watching?.close();
   }
 }

@@ -16,7 +16,7 @@ import { cancelRun } from "./cancel.ts";
 import { Execution, type Outcome } from "./execution.ts";
 import { decideDueWaits } from "../due-waits.ts";
 import type { RunLedger } from "./run-ledger.ts";
-import type { StoredRun } from "./run-record.ts";
+import type { RunRecord, StoredRun } from "./run-record.ts";
 import { WakeUp, wakeWorkers } from "./wake-up.ts";
 
 /** Workers that may die with a run before it is parked. */
@@ -43,6 +43,8 @@ export interface WorkerParts {
   readonly graphs: Readonly<Record<string, RunnableGraph>>;
   readonly config: ((run: { readonly thread: string; readonly graph: string }) => RunnableConfig) | undefined;
   readonly report: (error: unknown, run: { readonly id?: string; readonly thread?: string }) => void;
+  /** Told of every run that this worker is done with, after its row says so. */
+  readonly told: (run: RunRecord) => void;
 }
 
 /** What a worker has done since it was made. */
@@ -64,6 +66,7 @@ export class Worker {
   readonly #running = new Map<string, { readonly execution: Execution; readonly ended: Promise<void> }>();
   readonly #counts = { claimed: 0, takenOver: 0, lost: 0 };
   #stopping = false;
+  #looked = false;
   #loop: Promise<void> | undefined;
 
   constructor(parts: WorkerParts, options: Required<WorkerOptions>) {
@@ -82,6 +85,11 @@ export class Worker {
   /** Runs under way here. */
   get running(): readonly string[] {
     return [...this.#running.keys()];
+  }
+
+  /** Whether it claims runs: its last look at the store succeeded, and nobody has told it to end. */
+  get ready(): boolean {
+    return this.#looked && !this.#stopping;
   }
 
   /** Begins to claim. Idempotent. */
@@ -115,11 +123,14 @@ export class Worker {
   }
 
   async #serve(): Promise<void> {
-    await this.#wake.open();
+    let watching = false;
     let nextTakeover = 0;
     let nextDueWaits = 0;
     while (!this.#stopping) {
       try {
+        // Before the first look, so that nothing comes in between; a store that fails here is asked again.
+        if (!watching) await this.#wake.open();
+        watching = true;
         const now = performance.now();
         if (now >= nextTakeover) {
           await this.#lookAtRunning();
@@ -130,7 +141,9 @@ export class Worker {
           nextDueWaits = performance.now() + this.#pollMs;
         }
         while (!this.#stopping && (await this.#claimSome()));
+        this.#looked = true;
       } catch (error) {
+        this.#looked = false;
         if (!this.#stopping) this.#parts.report(error, {});
       }
       if (!this.#stopping) await this.#wake.sleep(this.#pollMs);
@@ -157,13 +170,13 @@ export class Worker {
   }
 
   async #claim(row: RunRow, { takeover = false }: { readonly takeover?: boolean }): Promise<boolean> {
-    const { ledger, graphs, checkpointer, config } = this.#parts;
+    const { ledger, graphs, checkpointer, config, told } = this.#parts;
     const graph = graphs[row.graph];
     // Between looking and claiming another claim of this worker may have come.
     if (graph === undefined || this.#stopping || this.#running.has(row.id)) return false;
     const { notes } = await ledger.read(row);
     if (notes.deadline !== undefined && notes.deadline <= (await ledger.backend.now())) {
-      await cancelRun(ledger, row.id, DEADLINE);
+      told(await cancelRun(ledger, row.id, DEADLINE));
       return false;
     }
     const deaths = takeover ? (notes.deaths ?? 0) + 1 : notes.deaths;
@@ -217,7 +230,14 @@ export class Worker {
       message: `${deaths} workers in a row ended while they executed this run.`,
       code: undefined,
     };
-    await ledger.move(row, { status: "parked", worker: undefined, due: undefined, notes: { ...notes, deaths, error } });
+    await this.#tell(
+      await ledger.move(row, {
+        status: "parked",
+        worker: undefined,
+        due: undefined,
+        notes: { ...notes, deaths, error },
+      }),
+    );
     return false;
   }
 
@@ -245,8 +265,13 @@ export class Worker {
       if (after.status === "failed" || after.status === "retrying")
         report(move.notes?.error, { id: row.id, thread: row.thread });
       if (after.status === "waiting" || after.status === "parked") await this.#lookAgain(after);
+      await this.#tell(after);
       return;
     }
+  }
+
+  async #tell(row: RunRow | undefined): Promise<void> {
+    if (row !== undefined) this.#parts.told((await this.#parts.ledger.read(row)).record);
   }
 
   /** What was answered between the last look of the run and its move to waiting. */
@@ -275,7 +300,7 @@ export class Worker {
       }
       if (lives) continue;
       if ((await ledger.read(row)).notes.cancel !== undefined)
-        await ledger.move(row, { status: "cancelled", worker: undefined });
+        await this.#tell(await ledger.move(row, { status: "cancelled", worker: undefined }));
       else if (this.#running.size < this.#concurrency) await this.#claim(row, { takeover: true });
     }
   }
