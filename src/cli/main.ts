@@ -1,7 +1,7 @@
 /**
  * The command line, as a function: what it prints goes to the terminal it is given, and its exit code is what it returns.
  *
- * Exit codes: 0 done; 1 failed, or done with differences; 2 the command line is wrong, or asks for what a backend
+ * Exit codes: 0 done; 1 failed, or done with differences or findings; 2 the command line is wrong, or asks for what a backend
  * does not do.
  */
 
@@ -10,6 +10,7 @@ import { Command, CommanderError, InvalidArgumentError } from "commander";
 import { isHoldfastError } from "../errors.ts";
 import { type AdoptFlags, adoptCommand } from "./adopt-command.ts";
 import { type BackupFlags, backupCommand } from "./backup-command.ts";
+import { type DoctorFlags, doctorCommand } from "./doctor-command.ts";
 import { type ExitCode, Printer, type Terminal } from "./output.ts";
 import { type WorkerFlags, workerCommand } from "./worker-command.ts";
 
@@ -74,6 +75,14 @@ function runCommands(program: Command, terminal: Terminal, printer: Printer, end
     .option("--probe-port <port>", "serve /livez and /readyz on 127.0.0.1; 0 takes a free port", wholeNumber(0, 65_535))
     .option("--json", "print each line as JSON")
     .action(async (flags: WorkerFlags) => ended(await workerCommand(flags, printer, terminal)));
+  program
+    .command("doctor")
+    .description("find what should not be: runs without a worker, waits nobody goes on with, effects in doubt")
+    .requiredOption("--url <url>", "the store, for example sqlite:holdfast.db")
+    .option("--graphs <file>", "module with the graphs that are served: finds runs of others")
+    .option("--schema <name>", "schema of the tables, for Postgres")
+    .option("--json", "print each finding as a line of JSON")
+    .action(async (flags: DoctorFlags) => ended(await doctorCommand(flags, printer)));
 }
 
 function wholeNumber(min: number, max = 2 ** 31 - 1): (text: string) => number {

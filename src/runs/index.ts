@@ -1,5 +1,6 @@
 /** `holdfast/runs`: runs that go on by themselves, and the workers that execute them. */
 
+export { type DiagnoseOptions, diagnose, type Finding, type FindingCode } from "./doctor.ts";
 export type { Multitask } from "./multitask.ts";
 export type { Cancellation, RunError, RunRecord } from "./run-record.ts";
 export {

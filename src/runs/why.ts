@@ -83,12 +83,16 @@ async function queued(ledger: RunLedger, { row, record }: StoredRun): Promise<Re
 
 async function waiting(checkpointer: Checkpointer, { row, notes }: StoredRun): Promise<Reason> {
   if (row.status === "parked" && notes.error !== undefined) {
-    const text = `${notes.error.message} Find out why, then cancel it or start another run of the thread.`;
+    const text = `${notes.error.message} Find out why, then cancel it, and start another run of the thread.`;
     return { code: "crash-loop", text, waits: [] };
   }
   const waits = await checkpointer.waits({ thread: row.thread, status: ["open", "answered"] });
   if (waits.length === 0)
-    return { code: "breakpoint", text: "It stopped at a breakpoint; start a run without input to go on.", waits };
+    return {
+      code: "breakpoint",
+      text: "It stopped at a breakpoint; cancel it, and start a run without input to go on.",
+      waits,
+    };
   const names = waits.map(({ kind, name, status }) => `${kind} ${JSON.stringify(name)} (${status})`).join(", ");
   return { code: row.status === "parked" ? "settle" : "waits", text: `It waits for ${names}.`, waits };
 }
