@@ -52,7 +52,7 @@ const isProgram = ({ info }: Block) => info.split(" ")[0] === "ts";
 const proseOf = (path: string) => read(path).replaceAll(/^```[\s\S]*?^```$/gm, "");
 
 test("every block says what it is", () => {
-  const known = /^(?:ts(?: type-check| program [a-z-]+\.js)?|text|sh|json)$/;
+  const known = /^(?:ts(?: type-check| program [a-z-]+\.js)?|text|sh|json|ini|yaml)$/;
   const unknown = [...blocks].flatMap(([path, all]) =>
     all.filter(({ info }) => !known.test(info)).map(({ info, line }) => `${path}:${line}: ${info}`),
   );
