@@ -73,12 +73,6 @@ export interface CheckpointerOptions {
   readonly effectsOnVolatile?: boolean;
 }
 
-/** The run of the queue that made a checkpoint: how a worker sees whether its input has been taken in. */
-function withRun(metadata: CheckpointMetadata, thread: RunThread | undefined): CheckpointMetadata {
-  const { fence } = thread ?? {};
-  return fence?.kind === "fence" ? ({ ...metadata, run_id: fence.run } as CheckpointMetadata) : metadata;
-}
-
 const BRAND = Symbol.for("holdfast.checkpointer");
 
 /** Threads looked at outside a run (getState, updateState) that are remembered for the head rule. */
@@ -187,7 +181,8 @@ export class Checkpointer extends BaseCheckpointSaver {
       this.#assertOpen();
       const place = placeOf(config);
       const thread = this.#threadOf(config as GraphConfig, place);
-      const known = place.ns === "" ? withRun(withOrigin(metadata, config, thread?.origin ?? {}), thread) : metadata;
+      const claimed = thread?.fence?.kind === "fence" ? thread.fence.run : undefined;
+      const known = place.ns === "" ? withOrigin(metadata, config, thread?.origin ?? {}, claimed) : metadata;
       return this.#writer.put(config, place, thread, checkpoint, known, newVersions);
     } catch (error) {
       return this.#writer.putFailed(config, error);

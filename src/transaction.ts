@@ -79,7 +79,8 @@ async function execute(call: EffectCall, body: (tx: unknown) => unknown): Promis
       const tree = call.tree(result, "the outcome");
       const text = effectBody(saver.effectLedger.serde, call.content(begunAt, { value: tree }), call.blobs);
       const row = { ...call.row("done", attempt), rev: (found.before?.row.rev ?? 0) + 1, body: text };
-      return { ops: effectOps(row, thread.era, found.before?.row.rev ?? null, call.blobs), value: result };
+      const ops = effectOps(row, thread.era, found.before?.row.rev ?? null, call.blobs);
+      return { ops: thread.fence === undefined ? ops : [thread.fence, ...ops], value: result };
     };
     const result = body(tx);
     return isPromise(result) ? result.then(recorded) : recorded(result);

@@ -5,6 +5,7 @@ import type { Schema } from "./effect.ts";
 import { digestOf, effectKey } from "./effect-record.ts";
 import { clip } from "./effect-refusals.ts";
 import { type Attempt, barrier, type Site } from "./effect-site.ts";
+import type { Op } from "./backend.ts";
 import { HoldfastError, isHoldfastError } from "./errors.ts";
 import type { WaitKind, WaitRow } from "./model.ts";
 import type { Tree } from "./serde.ts";
@@ -283,10 +284,8 @@ class WaitCall {
         blobs,
       ),
     };
-    await saver.waitLedger.commit([
-      ...blobs.ops(thread.thread, thread.era),
-      { kind: "wait", thread: thread.thread, era: thread.era, row, expect: null },
-    ]);
+    const open: Op = { kind: "wait", thread: thread.thread, era: thread.era, row, expect: null };
+    await saver.waitLedger.commit([...blobs.ops(thread.thread, thread.era), open], thread.fence);
     thread.waits.set(row, place.checkpoints);
     return { id: row.id, value };
   }

@@ -192,8 +192,9 @@ export class WaitLedger {
     return runOps({ ...row, status: "queued", due, rev: row.rev + 1 }, era, row.rev);
   }
 
-  commit(ops: readonly Op[]): Promise<void> {
-    return this.#queue.enqueue(ops, undefined, { urgent: true });
+  /** @param fence what has to hold for it, of a claimed run */
+  commit(ops: readonly Op[], fence?: Op): Promise<void> {
+    return this.#queue.enqueue(ops, undefined, { urgent: true, fence });
   }
 
   async answer(id: string, decision: Decision, options: AnswerOptions): Promise<AnswerResult> {

@@ -14,14 +14,21 @@ const FAILURES_MAX = 10;
 const FIRST_DELAY_MS = 1000;
 const DELAY_MAX_MS = 60_000;
 
-/** Somebody else has the run, or the thread went on without it: nothing more is stored here, and nothing is wrong. */
-const LOST: readonly ErrorCode[] = ["RUN_LOST", "HEAD_MOVED", "WRITE_CONFLICT", "LIST_CONFLICT", "THREAD_DELETED"];
+/**
+ * The thread went on without this execution. Where somebody else has the run by now, what is said here is not stored; where an
+ * edit of the thread came in between, the run is executed again on what is there.
+ */
+const OVERTAKEN: readonly ErrorCode[] = [
+  "RUN_LOST",
+  "HEAD_MOVED",
+  "WRITE_CONFLICT",
+  "LIST_CONFLICT",
+  "THREAD_DELETED",
+  "RUN_REFUSED",
+];
 
 /** Why an execution was told to stop. */
 export type Stop = "cancel" | "abort";
-
-/** `lost`: the run is somebody else's by now; otherwise the move that its row makes. */
-export type Outcome = { readonly lost: true } | { readonly lost: false; readonly move: Move };
 
 export class Execution {
   readonly stored: StoredRun;
@@ -51,10 +58,10 @@ export class Execution {
     this.#abort.abort(new Error(why === "cancel" ? "the run is cancelled" : "the worker stops"));
   }
 
-  /** Never rejects. `now`: the backend's clock. */
-  async outcome(now: () => Promise<number> | number): Promise<Outcome> {
+  /** Executes it, and says what its row becomes if it is still this claim's. `now`: the backend's clock. */
+  async outcome(now: () => Promise<number> | number): Promise<Move> {
     try {
-      return { lost: false, move: await this.#moveAfter(await this.#run()) };
+      return this.#moveAfter(await this.#run());
     } catch (error) {
       return this.#moveAfterError(error, await now());
     }
@@ -94,7 +101,7 @@ export class Execution {
     };
   }
 
-  async #moveAfter({ status }: RunResult<unknown>): Promise<Move> {
+  #moveAfter({ status }: RunResult<unknown>): Move {
     const notes: RunNotes = { ...this.stored.notes, failures: undefined, deaths: undefined, error: undefined };
     if (this.#stop === "cancel") return this.#cancelled();
     const free = { worker: undefined, due: undefined, notes };
@@ -106,19 +113,18 @@ export class Execution {
     return { status: "cancelled", worker: undefined, due: undefined };
   }
 
-  #moveAfterError(error: unknown, now: number): Outcome {
+  #moveAfterError(error: unknown, now: number): Move {
     const { notes } = this.stored;
-    if (isHoldfastError(error) && LOST.includes(error.code)) return { lost: true };
-    if (this.#stop === "cancel") return { lost: false, move: this.#cancelled() };
+    if (this.#stop === "cancel") return this.#cancelled();
     // Handed back: whoever claims it next goes on from the last checkpoint.
-    if (this.#stop === "abort" || isGraphDrained(error))
-      return { lost: false, move: { status: "queued", worker: undefined, due: now } };
+    if (this.#stop === "abort" || isGraphDrained(error)) return { status: "queued", worker: undefined, due: now };
     const failures = (notes.failures ?? 0) + 1;
     const told = { ...notes, failures, error: runError(error) };
-    if (isHoldfastError(error) && error.retryable && failures < FAILURES_MAX) {
+    const again = isHoldfastError(error) && (error.retryable || OVERTAKEN.includes(error.code));
+    if (again && failures < FAILURES_MAX) {
       const due = now + Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), DELAY_MAX_MS);
-      return { lost: false, move: { status: "retrying", worker: undefined, due, notes: told } };
+      return { status: "retrying", worker: undefined, due, notes: told };
     }
-    return { lost: false, move: { status: "failed", worker: undefined, due: undefined, notes: told } };
+    return { status: "failed", worker: undefined, due: undefined, notes: told };
   }
 }

@@ -23,7 +23,7 @@ export const ACTIVE: readonly RunStatus[] = ["queued", "running", "waiting", "re
 
 const POLL_MS = 100;
 
-/** True where the new run takes the place of another one. @throws THREAD_HAS_RUN, INVALID_ARGUMENT */
+/** True where the new run takes the place of what was before it: of runs, and of what a cancelled one still waits for. @throws THREAD_HAS_RUN, INVALID_ARGUMENT */
 export async function makeWay(multitask: Multitask, thread: string, parts: Parts): Promise<boolean> {
   const { ledger } = parts;
   switch (multitask) {
@@ -40,7 +40,7 @@ export async function makeWay(multitask: Multitask, thread: string, parts: Parts
       for (const run of runs) await endRun(run, parts);
       const [first] = runs;
       if (multitask === "rollback" && first !== undefined) await goBackBefore(first, parts);
-      return runs.length > 0;
+      return true;
     }
     default: {
       const never: never = multitask;

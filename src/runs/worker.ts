@@ -13,15 +13,18 @@ import type { Checkpointer } from "../checkpointer.ts";
 import type { RunRow } from "../model.ts";
 import type { RunnableGraph } from "../run.ts";
 import { cancelRun } from "./cancel.ts";
-import { Execution, type Outcome } from "./execution.ts";
+import { executingOn } from "./executing.ts";
+import { Execution } from "./execution.ts";
 import { decideDueWaits } from "../due-waits.ts";
-import type { RunLedger } from "./run-ledger.ts";
+import type { Move, RunLedger } from "./run-ledger.ts";
 import type { RunRecord, StoredRun } from "./run-record.ts";
 import { WakeUp, wakeWorkers } from "./wake-up.ts";
 
 /** Workers that may die with a run before it is parked. */
 export const DEATHS_MAX = 3;
 
+/** Answers that are looked at in one pass, oldest first. */
+const LOOK_MAX = 100;
 const DEADLINE = { by: "deadline", reason: "The run's deadline has passed." };
 /** Of setTimeout; a run that goes on for longer is looked at when it is claimed again. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -134,6 +137,7 @@ export class Worker {
         const now = performance.now();
         if (now >= nextTakeover) {
           await this.#lookAtRunning();
+          await this.#queueAnswered();
           nextTakeover = performance.now() + this.#takeoverMs;
         }
         if (now >= nextDueWaits) {
@@ -170,7 +174,7 @@ export class Worker {
   }
 
   async #claim(row: RunRow, { takeover = false }: { readonly takeover?: boolean }): Promise<boolean> {
-    const { ledger, graphs, checkpointer, config, told } = this.#parts;
+    const { ledger, graphs, told } = this.#parts;
     const graph = graphs[row.graph];
     // Between looking and claiming another claim of this worker may have come.
     if (graph === undefined || this.#stopping || this.#running.has(row.id)) return false;
@@ -181,33 +185,42 @@ export class Worker {
     }
     const deaths = takeover ? (notes.deaths ?? 0) + 1 : notes.deaths;
     if (deaths !== undefined && deaths >= DEATHS_MAX) return this.#park(row, deaths);
-    const epoch = row.epoch + 1;
-    const worker = ledger.backend.owner;
-    const claimed = await ledger.move(row, {
-      status: "running",
-      epoch,
-      worker,
-      due: undefined,
-      ...(takeover ? { notes: { ...notes, deaths } } : {}),
-    });
-    if (claimed === undefined) return false;
+    const executing = executingOn(ledger.backend);
+    executing.add(row.id);
+    try {
+      const claimed = await ledger.move(row, {
+        status: "running",
+        epoch: row.epoch + 1,
+        worker: ledger.backend.owner,
+        due: undefined,
+        ...(takeover ? { notes: { ...notes, deaths } } : {}),
+      });
+      if (claimed !== undefined) this.#execute(await ledger.read(claimed), graph, await ledger.backend.now());
+      if (claimed !== undefined && takeover) this.#counts.takenOver += 1;
+      return claimed !== undefined;
+    } finally {
+      if (!this.#running.has(row.id)) executing.delete(row.id);
+    }
+  }
+
+  #execute(stored: StoredRun, graph: RunnableGraph, now: number): void {
+    const { ledger, checkpointer, config } = this.#parts;
+    const { row } = stored;
     this.#counts.claimed += 1;
-    if (takeover) this.#counts.takenOver += 1;
-    const stored = await ledger.read(claimed);
     const { thread, graph: name } = row;
     const execution = new Execution(stored, graph, checkpointer, config?.({ thread, graph: name }) ?? {});
-    const timer = this.#deadlineOf(stored, execution, await ledger.backend.now());
+    const timer = this.#deadlineOf(stored, execution, now);
     const ended = execution
       .outcome(() => ledger.backend.now())
-      .then((outcome) => this.#finish(execution, outcome))
+      .then((move) => this.#finish(row, move))
       .catch((error: unknown) => this.#parts.report(error, { id: row.id, thread }))
       .finally(() => {
         clearTimeout(timer);
         this.#running.delete(row.id);
+        executingOn(ledger.backend).delete(row.id);
         this.#wake.now();
       });
     this.#running.set(row.id, { execution, ended });
-    return true;
   }
 
   #deadlineOf({ row, notes }: StoredRun, execution: Execution, now: number): NodeJS.Timeout | undefined {
@@ -242,14 +255,9 @@ export class Worker {
   }
 
   /** Stores what became of a run. A user's cancel that came meanwhile wins. */
-  async #finish(execution: Execution, outcome: Outcome): Promise<void> {
+  async #finish(claimed: RunRow, outcome: Move): Promise<void> {
     const { ledger, report } = this.#parts;
-    const { row: claimed } = execution.stored;
-    if (outcome.lost) {
-      this.#counts.lost += 1;
-      return;
-    }
-    let { move } = outcome;
+    let move = outcome;
     for (;;) {
       const [row] = await ledger.rows({ id: claimed.id });
       if (row === undefined || row.status !== "running" || row.epoch !== claimed.epoch) {
@@ -281,6 +289,16 @@ export class Worker {
     if (answered.length > 0) await ledger.move(row, { status: "queued", due: await ledger.backend.now() });
   }
 
+  /** Runs that a worker moved to waiting and died before it saw that what they wait for was answered meanwhile. */
+  async #queueAnswered(): Promise<void> {
+    const { ledger, checkpointer } = this.#parts;
+    const answered = await checkpointer.waitLedger.rows({ status: ["answered"], limit: LOOK_MAX });
+    for (const thread of new Set(answered.map((wait) => wait.thread))) {
+      const [row] = await ledger.rows({ thread, status: ["waiting"], limit: 1 });
+      if (row !== undefined) await this.#lookAgain(row);
+    }
+  }
+
   /** Cancels that came for runs of ours, and runs whose worker is gone. */
   async #lookAtRunning(): Promise<void> {
     const { ledger, graphs } = this.#parts;
@@ -288,12 +306,13 @@ export class Worker {
     const alive = new Map<string, boolean>();
     for (const row of await ledger.rows({ status: ["running"] })) {
       if (this.#stopping) return;
-      if (row.worker === owner) {
+      if (executingOn(ledger.backend).has(row.id) && row.worker === owner) {
         if ((await ledger.read(row)).notes.cancel !== undefined) this.cancelHere(row.id);
         continue;
       }
       if (row.worker === undefined || graphs[row.graph] === undefined) continue;
-      let lives = alive.get(row.worker);
+      // One of this process that nobody here executes: its end could not be stored.
+      let lives = row.worker !== owner && alive.get(row.worker);
       if (lives === undefined) {
         lives = await ledger.backend.ownerAlive(row.worker);
         alive.set(row.worker, lives);
