@@ -1,7 +1,6 @@
 /** A worker that is stopped inside an effect, taken for dead, and goes on when another one has the run. */
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { type Checkpointer, isHoldfastError } from "holdfast";
 import { postgres } from "holdfast/checkpointers/postgres";
