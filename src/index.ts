@@ -47,6 +47,7 @@ export {
   judgeRun,
   judgeWait,
   planWrites,
+  type RunFacts,
   type RunNeighbours,
 } from "./judges.ts";
 export {

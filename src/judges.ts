@@ -87,17 +87,20 @@ export function judgeDecision(op: Extract<Op, { kind: "decision" }>, last: numbe
   );
 }
 
+/** What of a stored run decides: never its body, which may be large. */
+export type RunFacts = Pick<RunRow, "id" | "thread" | "key" | "createdAt" | "status" | "rev" | "epoch">;
+
 /** What is stored that a run is judged by. Each is asked only where it decides. */
 export interface RunNeighbours {
   /** The run of that id, of whatever thread. */
-  byId(id: string): RunRow | undefined;
+  byId(id: string): RunFacts | undefined;
   /** The run of that key, of whatever thread. */
-  byKey(key: string): RunRow | undefined;
+  byKey(key: string): RunFacts | undefined;
   /**
    * A run of the row's thread that keeps this one from running: another one that is running, otherwise one before it, by
    * (createdAt, id), that has not ended.
    */
-  ahead(row: RunRow): RunRow | undefined;
+  ahead(row: RunRow): RunFacts | undefined;
 }
 
 /** Refuses to start a run a second time, to change one that was changed meanwhile, or to move it where it may not go. */
@@ -118,7 +121,7 @@ export function judgeRun(op: Extract<Op, { kind: "run" }>, stored: RunNeighbours
   );
 }
 
-function startedTwice(row: RunRow, same: RunRow | undefined, stored: RunNeighbours): Verdict {
+function startedTwice(row: RunRow, same: RunFacts | undefined, stored: RunNeighbours): Verdict {
   const other = same ?? (row.key === undefined ? undefined : stored.byKey(row.key));
   if (other === undefined) return undefined;
   const what =
@@ -132,7 +135,7 @@ function startedTwice(row: RunRow, same: RunRow | undefined, stored: RunNeighbou
   );
 }
 
-function changedWrongly(row: RunRow, expect: number, old: RunRow | undefined): Verdict {
+function changedWrongly(row: RunRow, expect: number, old: RunFacts | undefined): Verdict {
   const details = { id: row.id, thread: row.thread };
   if (old === undefined || old.thread !== row.thread || old.rev !== expect) {
     const found =
@@ -167,7 +170,7 @@ const runConflict = (message: string, details: Readonly<Record<string, unknown>>
   new HoldfastError("RUN_CONFLICT", message, { details });
 
 /** Refuses what a worker does for a run that is no longer its own; `stored` is the run of that id, of whatever thread. */
-export function judgeFence(op: Extract<Op, { kind: "fence" }>, stored: RunRow | undefined): Verdict {
+export function judgeFence(op: Extract<Op, { kind: "fence" }>, stored: RunFacts | undefined): Verdict {
   const { thread, run, epoch } = op;
   const ours = stored?.thread === thread ? stored : undefined;
   if (ours?.status === "running" && ours.epoch === epoch) return undefined;

@@ -6,7 +6,17 @@
  */
 
 import { createHash } from "node:crypto";
-import type { CheckpointRow, DecisionRow, EffectRow, ItemsRow, ListBase, RunRow, WaitRow, WriteRow } from "holdfast";
+import type {
+  CheckpointRow,
+  DecisionRow,
+  EffectRow,
+  ItemsRow,
+  ListBase,
+  RunFacts,
+  RunRow,
+  WaitRow,
+  WriteRow,
+} from "holdfast";
 
 export type Change =
   /** Stores the checkpoint, or replaces it, and makes it the head of its namespace. */
@@ -38,10 +48,10 @@ export interface View {
   effect(key: string): EffectRow | undefined;
   wait(id: string): WaitRow | undefined;
   lastDecision(thread: string): DecisionRow | undefined;
-  run(id: string): RunRow | undefined;
-  runWithKey(key: string): RunRow | undefined;
+  run(id: string): RunFacts | undefined;
+  runWithKey(key: string): RunFacts | undefined;
   /** The runs of a thread that have not ended, in no particular order. */
-  unendedRuns(thread: string): Iterable<RunRow>;
+  unendedRuns(thread: string): Iterable<RunFacts>;
 }
 
 /**

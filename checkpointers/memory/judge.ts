@@ -15,7 +15,7 @@ import {
   judgeWait,
   type Op,
   planWrites,
-  type RunRow,
+  type RunFacts,
   type Verdict,
   type WaitRow,
   type WriteRow,
@@ -131,8 +131,8 @@ function startOrChangeRun(draft: Draft, op: OpOf<"run">): Verdict {
 }
 
 /** The one of the thread's unended runs that keeps this one from running. */
-function runAhead(row: RunRow, unended: Iterable<RunRow>): RunRow | undefined {
-  let first: RunRow | undefined;
+function runAhead(row: RunFacts, unended: Iterable<RunFacts>): RunFacts | undefined {
+  let first: RunFacts | undefined;
   for (const other of unended) {
     if (other.id === row.id) continue;
     if (other.status === "running") return other;
@@ -141,7 +141,7 @@ function runAhead(row: RunRow, unended: Iterable<RunRow>): RunRow | undefined {
   return first;
 }
 
-function goesBefore(a: RunRow, b: RunRow): boolean {
+function goesBefore(a: RunFacts, b: RunFacts): boolean {
   return (a.createdAt - b.createdAt || compareIds(a.id, b.id)) < 0;
 }
 
@@ -168,7 +168,7 @@ export class Draft implements View {
   readonly #threads = new Map<string, ThreadDraft>();
   readonly #effects = new Map<string, EffectSlot>();
   readonly #waits = new Map<string, WaitRow | undefined>();
-  readonly #runs = new Map<string, RunRow | undefined>();
+  readonly #runs = new Map<string, RunFacts | undefined>();
   /** Ids of the runs above by key: the last one that took it. */
   readonly #runKeys = new Map<string, string>();
 
@@ -219,20 +219,20 @@ export class Draft implements View {
     return draft?.lastDecision ?? (draft?.fresh ? undefined : this.#below.lastDecision(thread));
   }
 
-  run(id: string): RunRow | undefined {
+  run(id: string): RunFacts | undefined {
     if (this.#runs.has(id)) return this.#runs.get(id);
     const row = this.#below.run(id);
     return row !== undefined && this.#threads.get(row.thread)?.fresh ? undefined : row;
   }
 
   /** The key of a run never changes: whoever has it below has it here, unless it was deleted. */
-  runWithKey(key: string): RunRow | undefined {
+  runWithKey(key: string): RunFacts | undefined {
     const id = this.#runKeys.get(key) ?? this.#below.runWithKey(key)?.id;
     const row = id === undefined ? undefined : this.run(id);
     return row?.key === key ? row : undefined;
   }
 
-  *unendedRuns(thread: string): Generator<RunRow> {
+  *unendedRuns(thread: string): Generator<RunFacts> {
     for (const row of this.#runs.values()) if (row?.thread === thread && !isEnded(row.status)) yield row;
     if (this.#threads.get(thread)?.fresh) return;
     for (const row of this.#below.unendedRuns(thread)) if (!this.#runs.has(row.id)) yield row;

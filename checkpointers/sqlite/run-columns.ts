@@ -1,6 +1,6 @@
 /** Columns of runs. */
 
-import type { RunRow, RunStatus } from "holdfast";
+import type { RunFacts, RunRow, RunStatus } from "holdfast";
 import { wellFormed } from "../ids.ts";
 import { readText, storeText } from "./columns.ts";
 import { type Packed, packId, unpackId } from "./ids.ts";
@@ -26,6 +26,25 @@ export type StoredRun = [
 export const RUN_COLUMNS = /* sql */ `
   r.id, (select t.id from holdfast_threads t where t.no = r.thread_no), r.graph, r.status, r.rev, r.epoch, r.worker,
   r.due, r.priority, r.key, r.owner, r.created_at, r.body`;
+
+/** The columns of {@link FACT_COLUMNS}, in order. */
+export type StoredFacts = [
+  id: string,
+  thread: Packed,
+  key: string | null,
+  createdAt: number,
+  status: string,
+  rev: number,
+  epoch: number,
+];
+
+/** What a run is judged by, of `holdfast_runs r`. */
+export const FACT_COLUMNS = /* sql */ `
+  r.id, (select t.id from holdfast_threads t where t.no = r.thread_no), r.key, r.created_at, r.status, r.rev, r.epoch`;
+
+export function readFacts([id, thread, key, createdAt, status, rev, epoch]: StoredFacts): RunFacts {
+  return { id, thread: unpackId(thread), key: key ?? undefined, createdAt, status: status as RunStatus, rev, epoch };
+}
 
 /** The run's columns after its id, thread number, key and createdAt, which never change. */
 export function storeRun(row: RunRow): unknown[] {

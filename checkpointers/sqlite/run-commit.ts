@@ -1,9 +1,9 @@
 /** Stores runs inside the write transaction of a commit, and asks for the one that a fence names. */
 
 import type { Database, Statement } from "better-sqlite3";
-import { judgeFence, judgeRun, type Op, type RunNeighbours, type RunRow, type Verdict } from "holdfast";
+import { judgeFence, judgeRun, type Op, type RunFacts, type RunNeighbours, type Verdict } from "holdfast";
 import { wellFormed } from "../ids.ts";
-import { RUN_COLUMNS, readRun, type StoredRun, storeRun } from "./run-columns.ts";
+import { FACT_COLUMNS, readFacts, type StoredFacts, storeRun } from "./run-columns.ts";
 import { UNENDED } from "./run-reads.ts";
 import type { Thread, Threads } from "./threads.ts";
 
@@ -12,10 +12,10 @@ type OpOf<K extends Op["kind"]> = Extract<Op, { kind: K }>;
 /** What may stand ahead of a run in its thread: one that is running, and the first one before it that has not ended. */
 export const aheadSql = {
   running: /* sql */ `
-    select ${RUN_COLUMNS} from holdfast_runs r indexed by holdfast_runs_running
+    select ${FACT_COLUMNS} from holdfast_runs r indexed by holdfast_runs_running
     where r.thread_no = ? and r.status = 'running'`,
   before: /* sql */ `
-    select ${RUN_COLUMNS} from holdfast_runs r indexed by holdfast_runs_unended
+    select ${FACT_COLUMNS} from holdfast_runs r indexed by holdfast_runs_unended
     where r.thread_no = ? and r.status in ${UNENDED} and (r.created_at, r.id) < (?, ?)
     order by r.created_at, r.id limit 1`,
 } as const;
@@ -31,7 +31,7 @@ export class RunCommitter {
 
   constructor(db: Database, threads: Threads) {
     this.#threads = threads;
-    const find = (where: string) => db.prepare(`select ${RUN_COLUMNS} from holdfast_runs r where ${where}`).raw();
+    const find = (where: string) => db.prepare(`select ${FACT_COLUMNS} from holdfast_runs r where ${where}`).raw();
     this.#byId = find("r.id = ?");
     this.#byKey = find("r.key = ?");
     this.#running = db.prepare(aheadSql.running).raw();
@@ -73,7 +73,7 @@ export class RunCommitter {
   }
 }
 
-function one(statement: Statement, ...parameters: unknown[]): RunRow | undefined {
-  const found = statement.get(...parameters) as StoredRun | undefined;
-  return found && readRun(found);
+function one(statement: Statement, ...parameters: unknown[]): RunFacts | undefined {
+  const found = statement.get(...parameters) as StoredFacts | undefined;
+  return found && readFacts(found);
 }

@@ -78,13 +78,13 @@ interface Lane {
 type Clause = keyof typeof runsSql;
 
 export class RunReads {
+  readonly #db: Database;
   readonly #thread: Statement;
-  readonly #statements: Readonly<Record<Clause, Statement>>;
+  readonly #statements = new Map<Clause, Statement>();
 
   constructor(db: Database) {
+    this.#db = db;
     this.#thread = db.prepare("select no from holdfast_threads where id = ?").pluck();
-    const prepared = Object.entries(runsSql).map(([name, sql]) => [name, db.prepare(sql).raw()]);
-    this.#statements = Object.fromEntries(prepared) as Record<Clause, Statement>;
   }
 
   /** By id, by key, by thread, or by status, in this order of preference. */
@@ -150,13 +150,23 @@ export class RunReads {
     }
   }
 
+  /** Prepared when it is first used: together they take milliseconds at each opening, and not every caller has runs. */
+  #statement(clause: Clause): Statement {
+    let statement = this.#statements.get(clause);
+    if (statement === undefined) {
+      statement = this.#db.prepare(runsSql[clause]).raw();
+      this.#statements.set(clause, statement);
+    }
+    return statement;
+  }
+
   #all(clause: Clause, parameters: object): RunRow[] {
-    return (this.#statements[clause].all(parameters) as StoredRun[]).map(readRun);
+    return (this.#statement(clause).all(parameters) as StoredRun[]).map(readRun);
   }
 
   /** The only column of the first row. */
   #value(clause: Clause, parameters: object): unknown {
-    return (this.#statements[clause].get(parameters) as [unknown] | undefined)?.[0];
+    return (this.#statement(clause).get(parameters) as [unknown] | undefined)?.[0];
   }
 }
 
