@@ -33,7 +33,9 @@ export const COMMIT_FUNCTION = /* sql */ `
     n bigint;
     first_thread jsonb;
     first_ns jsonb;
+    e jsonb;
     run_thread bigint;
+    run_threads bigint[] := '{}';
     next_run text;
     wake boolean := false;
   begin

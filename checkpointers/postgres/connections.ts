@@ -156,10 +156,7 @@ export class Connections {
       spare.on("error", ignore);
       this.#spare ??= spare;
     }
-    const client = await (this.#spare ?? this.#pool).connect();
-    // Nor is this connection a reason to keep a finished process.
-    client.unref?.();
-    return client;
+    return (this.#spare ?? this.#pool).connect();
   }
 
   /** Takes no more calls; those under way go on. */

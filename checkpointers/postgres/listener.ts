@@ -131,6 +131,8 @@ class Session {
       this.#heard += 1;
       if (this.#heard > 1) this.#wake();
       this.#begin();
+      // That it waits for others is no reason for a process to go on.
+      client.unref?.();
       await gone;
     } finally {
       clearInterval(beat);
@@ -140,7 +142,7 @@ class Session {
   }
 }
 
-/** Nothing of this is a reason for a process to go on. */
+/** Nor is this. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();

@@ -69,9 +69,8 @@ export class Planner {
   readonly #ends = new Map<string, Row>();
   readonly #decisions: Row[] = [];
   readonly #lastDecision = new Map<number, number>();
-  readonly #runs = new Map<string, Row>();
-  /** Threads of which this group changes a run. */
-  readonly #runThreads = new Set<number>();
+  readonly #runs: Row[] = [];
+  readonly #runIds = new Set<string>();
   readonly #fences = new Map<string, Row>();
   readonly #texts: string[] = [];
   readonly #bytes: Uint8Array[] = [];
@@ -96,7 +95,7 @@ export class Planner {
     add("waits", [...this.#waits.values()]);
     add("ends", [...this.#ends.values()]);
     add("decisions", this.#decisions);
-    add("runs", [...this.#runs.values()]);
+    add("runs", this.#runs);
     add("fences", [...this.#fences.values()]);
     return { parts, texts: this.#texts, bytes: this.#bytes };
   }
@@ -262,29 +261,26 @@ export class Planner {
     this.#decisions.push([thread, row.seq, packId(row.wait), packId(row.hash), this.#text(row.body)]);
   }
 
-  /** The function looks at what is stored: what depends on another run of the group must be judged. */
   run(thread: number, row: RunRow, expect: number | null): void {
     const cells = this.#runCells(thread, row);
     if (expect !== null && !(Number.isInteger(expect) && expect >= 0 && expect <= INTEGER_MAX)) throw UNPLANNABLE;
-    if (this.#runs.has(row.id) || (row.status === "running" && this.#runThreads.has(thread))) throw UNPLANNABLE;
-    this.#runThreads.add(thread);
-    const before = expect === null ? [] : statusesBefore(row.status);
-    this.#runs.set(row.id, [expect ?? NONE, before, ...cells]);
+    this.#runIds.add(row.id);
+    this.#runs.push([expect ?? NONE, expect === null ? [] : statusesBefore(row.status), ...cells]);
   }
 
-  /** `expect`: of the first change of this run in the plan; a later one takes its place. */
   judgedRun(thread: number, row: RunRow, expect: typeof NONE | typeof ANY): void {
-    const first = this.#runs.get(row.id)?.[0] as number | null | undefined;
-    this.#runs.set(row.id, [first === undefined ? expect : first, ANY, ...this.#runCells(thread, row)]);
+    this.#runs.push([this.#runIds.has(row.id) ? ANY : expect, ANY, ...this.#runCells(thread, row)]);
+    this.#runIds.add(row.id);
   }
 
   #runCells(thread: number, row: RunRow): Row {
     return [packId(row.id), thread, ...runFields(row), this.#text(row.body)];
   }
 
+  /** The function looks at what was stored before the group. */
   fence(thread: number, run: string, epoch: number): void {
     const id = packId(run);
-    if (this.#runs.has(run) || !Number.isFinite(epoch)) throw UNPLANNABLE;
+    if (this.#runIds.has(run) || !Number.isFinite(epoch)) throw UNPLANNABLE;
     this.#fences.set(keyOf(thread, epoch, id), [thread, id, epoch]);
   }
 

@@ -1,14 +1,8 @@
-/**
- * Reads of runs.
- *
- * Lists are made as those of waits are, see `wait-reads.ts`. What may be claimed is found by graph and priority: of each pair
- * that there is, at most `limit` runs are looked at, in the order in which they are due. So neither runs that wait, have ended,
- * are due later or are kept back by another one cost anything, nor do the many that are due in a long queue.
- */
+/** Reads of runs. Lists are made as those of waits are, see `wait-reads.ts`; what is due is found by `due-functions.ts`. */
 
 import type { DueRunsQuery, RunQuery, RunRow } from "holdfast";
 import type { Connections, Row } from "./connections.ts";
-import { CLAIMABLE, readRun, RUN_COLUMNS, STATUSES } from "./run-columns.ts";
+import { readRun, RUN_COLUMNS, STATUSES } from "./run-columns.ts";
 import { packId, quote, unpackText } from "./text.ts";
 
 /** Postgres takes no larger one from a parameter of this type. */
@@ -40,85 +34,49 @@ export class RunReads {
     const bind: Bind = (value) => `$${values.push(value)}`;
     const filter = this.#filter(query, bind);
     const page = limit === undefined ? "" : `limit ${bind(Math.min(limit, LIMIT_MAX))}`;
-    const branches = [...new Set(status)].map(
-      (name) => `(select r.* from ${this.#schema}.holdfast_runs r
-        where ${[`r.status = ${bind(name)}`, ...filter].join(" and ")} order by r.created_at, r.id ${page})`,
+    // One row, or one ordered scan per status.
+    const single = query.id !== undefined || query.key !== undefined;
+    const branches = (single ? [status] : [...new Set(status)].map((name) => [name])).map(
+      (names) => `(select r.* from ${this.#schema}.holdfast_runs r
+        where ${[`r.status = ${single ? `any(${bind(names)}::text[])` : bind(names[0])}`, ...filter].join(" and ")}
+        order by r.created_at, r.id ${page})`,
     );
-    return this.#rows(
-      `select * from (${branches.join(" union all ")}) r order by r.created_at, r.id ${page}`,
-      "r.created_at, r.id",
+    const rows = await this.#connections.read<StoredRun>(
+      `select r.id, t.id as thread, ${RUN_COLUMNS}::text as fields, r.body
+        from (select * from (${branches.join(" union all ")}) r order by r.created_at, r.id ${page}) r
+        join ${this.#schema}.holdfast_threads t on t.no = r.thread_no
+        order by r.created_at, r.id`,
       values,
     );
+    return rows.map(runOf);
   }
 
   async dueRuns({ dueBy, graphs, limit }: DueRunsQuery): Promise<RunRow[]> {
     this.#connections.requireOpen();
     if (limit <= 0 || graphs?.length === 0) return [];
-    const values: unknown[] = [];
-    const bind: Bind = (value) => `$${values.push(value)}`;
-    const by = `${bind(dueBy)}::float8`;
-    const page = `limit ${bind(Math.min(limit, LIMIT_MAX))}`;
-    const runs = `${this.#schema}.holdfast_runs r`;
-    const next = `r.is_next and r.status in (${CLAIMABLE})`;
-    return this.#rows(
-      `with recursive ${this.#graphs(graphs, bind)},
-          busy as (
-            select g.graph from graphs g where g.graph is not null and (
-              select r.due from ${runs} where r.status in (${CLAIMABLE}) and r.graph = g.graph and r.due <= ${by} limit 1
-            ) is not null
-          ),
-          levels as (
-            select b.graph, (select max(r.priority) from ${runs} where ${next} and r.graph = b.graph) as priority
-              from busy b
-            union all
-            select l.graph, (select max(r.priority) from ${runs}
-                where ${next} and r.graph = l.graph and r.priority < l.priority)
-              from levels l where l.priority is not null
-          )
-        select r.* from levels l cross join lateral (
-          select r.* from ${runs}
-          where ${next} and r.graph = l.graph and r.priority = l.priority and r.due <= ${by}
-          order by r.due, r.id ${page}
-        ) r
-        order by r.priority desc, r.due, r.id ${page}`,
-      "r.priority desc, r.due, r.id",
-      values,
+    const rows = await this.#connections.read<StoredRun>(
+      `select id, thread, fields, body from ${this.#schema}.holdfast_due_runs_1($1, $2, $3)`,
+      [dueBy, packed(graphs), Math.min(limit, LIMIT_MAX)],
     );
+    return rows.map(runOf);
   }
 
   async nextDue(graphs: readonly string[] | undefined): Promise<number | undefined> {
     this.#connections.requireOpen();
-    if (graphs?.length === 0) return undefined;
-    const values: unknown[] = [];
+    // As text: an application may have told pg to parse numbers in its own way.
     const [row] = await this.#connections.readArrays<[due: string | null]>(
-      `with recursive ${this.#graphs(graphs, (value) => `$${values.push(value)}`)}
-        select min((
-          select r.due from ${this.#schema}.holdfast_runs r
-          where r.status in (${CLAIMABLE}) and r.due is not null and r.graph = g.graph order by r.due limit 1
-        ))::text from graphs g`,
-      values,
+      `select ${this.#schema}.holdfast_next_due_1($1)::text`,
+      [packed(graphs)],
     );
     return row?.[0] == null ? undefined : Number(row[0]);
   }
 
-  /** In whole milliseconds. As text: an application may have told pg to parse numbers in its own way. */
+  /** In whole milliseconds. */
   async now(): Promise<number> {
     const [row] = await this.#connections.readArrays<[now: string]>(
       "select floor(extract(epoch from clock_timestamp()) * 1000)::text",
     );
     return Number(row?.[0]);
-  }
-
-  /** A table of the graphs that are asked for: by default those that have a run to be claimed, from one to the next. */
-  #graphs(graphs: readonly string[] | undefined, bind: Bind): string {
-    if (graphs !== undefined) {
-      return `graphs (graph) as (select distinct unnest(${bind([...graphs].map(packId))}::text[]) collate "C")`;
-    }
-    const first = (from: string) => `(select r.graph from ${this.#schema}.holdfast_runs r
-      where r.status in (${CLAIMABLE}) and r.due is not null ${from} order by r.graph limit 1)`;
-    return `graphs (graph) as (
-      select ${first("")} union all select ${first("and r.graph > g.graph")} from graphs g where g.graph is not null
-    )`;
   }
 
   #filter(query: RunQuery, bind: Bind): string[] {
@@ -131,7 +89,7 @@ export class RunReads {
       ...equal("id"),
       ...equal("key"),
       ...(thread === undefined
-        ? []
+        ? ["r.thread_no > 0"]
         : [`r.thread_no = (select no from ${this.#schema}.holdfast_threads where id = ${bind(packId(thread))})`]),
       ...equal("graph"),
       ...equal("owner"),
@@ -141,13 +99,11 @@ export class RunReads {
         : [`(r.created_at, r.id) > (${bind(after.createdAt)}::float8, ${bind(packId(after.id))})`]),
     ];
   }
+}
 
-  async #rows(found: string, order: string, values: unknown[]): Promise<RunRow[]> {
-    const rows = await this.#connections.read<StoredRun>(
-      `select r.id, t.id as thread, ${RUN_COLUMNS}::text as fields, r.body
-        from (${found}) r join ${this.#schema}.holdfast_threads t on t.no = r.thread_no order by ${order}`,
-      values,
-    );
-    return rows.map(({ id, thread, fields, body }) => readRun(id, unpackText(thread), JSON.parse(fields), body));
-  }
+const packed = (graphs: readonly string[] | undefined) =>
+  graphs === undefined ? null : [...new Set(graphs)].map(packId);
+
+function runOf({ id, thread, fields, body }: StoredRun): RunRow {
+  return readRun(id, unpackText(thread), JSON.parse(fields), body);
 }

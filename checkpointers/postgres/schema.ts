@@ -8,6 +8,7 @@
  */
 
 import { COMMIT_FUNCTION } from "./commit-function.ts";
+import { DUE_FUNCTIONS } from "./due-functions.ts";
 import { LOAD_FUNCTION } from "./load-function.ts";
 import { CLAIMABLE, UNENDED } from "./run-columns.ts";
 
@@ -158,10 +159,13 @@ const TABLES = /* sql */ `
     is_next boolean not null,
     body text not null
   );
+  -- Each index for one question. Those over all threads say so (which holds for every row): where statistics make the two seem
+  -- alike, Postgres would otherwise read all runs of a status to find those of a thread.
   create unique index holdfast_runs_key on @.holdfast_runs (key) where key is not null;
   create index holdfast_runs_thread on @.holdfast_runs (thread_no, status, created_at, id);
-  create index holdfast_runs_status on @.holdfast_runs (status, created_at, id);
-  create index holdfast_runs_owner on @.holdfast_runs (owner, status, created_at, id) where owner is not null;
+  create index holdfast_runs_status on @.holdfast_runs (status, created_at, id) where thread_no > 0;
+  create index holdfast_runs_owner on @.holdfast_runs (owner, status, created_at, id)
+    where owner is not null and thread_no > 0;
   create index holdfast_runs_unended on @.holdfast_runs (thread_no, created_at, id) where status in (${UNENDED});
   create index holdfast_runs_next on @.holdfast_runs (thread_no) where is_next;
   create index holdfast_runs_claim on @.holdfast_runs (graph, priority, due, id)
@@ -207,7 +211,7 @@ const TABLES = /* sql */ `
 `;
 
 export const migrations: readonly Migration[] = [
-  { number: 1, breaking: true, sql: `${TABLES}${COMMIT_FUNCTION}${LOAD_FUNCTION}` },
+  { number: 1, breaking: true, sql: `${TABLES}${COMMIT_FUNCTION}${LOAD_FUNCTION}${DUE_FUNCTIONS}` },
 ];
 
 /** The format this code writes. */

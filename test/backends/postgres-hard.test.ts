@@ -110,6 +110,44 @@ test("a wait that another thread's commit opens between judging and storing refu
   expect(await ours).toEqual(["WAIT_CONFLICT", "HEAD_MOVED"]);
 });
 
+test.each(["id", "key"])(
+  "a run that another thread's commit starts between judging and storing refuses the commit, by %s",
+  async (by) => {
+    const { schema, backend } = await fresh();
+    const start = (thread: string) =>
+      rows.run(rows.runRow(by === "id" ? "r" : `of ${thread}`, { thread, ...(by === "key" && { key: "k" }) }), null);
+    const theirs = await heldCommit(schema, [start("u")]);
+    const ours = rows.codes(backend, [[start("t")], refused]);
+    await waitsForLock(schema);
+    await theirs();
+    expect(await ours).toEqual(["RUN_CONFLICT", "HEAD_MOVED"]);
+    expect((await backend.runs({})).map(({ thread }) => thread)).toEqual(["u"]);
+  },
+);
+
+test("a run whose key no index can hold, and fences and revisions that are no such numbers, are refused and nothing else", async () => {
+  const { backend } = await fresh();
+  const long = Array.from({ length: 3000 }, (_, n) => String.fromCodePoint(0x4e00 + ((n * 7919) % 20_000))).join("");
+  const own = rows.runRow("r", { status: "running", epoch: 2 ** 53 });
+  const group = [
+    [rows.run(own, null)],
+    [rows.run(rows.runRow("long", { key: long }), null)],
+    ...[Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53 - 1].map((epoch) => [rows.fence("r", epoch)]),
+    ...[-1, 0.5, 2 ** 31, 1e300].map((rev) => [rows.run(rows.moved(own, "queued"), rev)]),
+    [rows.run(rows.runRow("\ud800"), null)],
+    [rows.fence("\ud800", 1)],
+  ];
+  const expected = [
+    ...["accepted", "INVALID_ID", "RUN_LOST", "RUN_LOST", "RUN_LOST"],
+    ...["RUN_CONFLICT", "RUN_CONFLICT", "RUN_CONFLICT", "RUN_CONFLICT", "INVALID_ID", "INVALID_ID"],
+  ];
+  expect(await rows.codes(backend, group)).toEqual(expected);
+  for (const [at, commit] of group.slice(1).entries()) {
+    expect(await rows.codes(backend, [commit])).toEqual([expected[at + 1]]);
+  }
+  await rows.accept(backend, rows.fence("r", 2 ** 53));
+});
+
 test("a role whose transactions have one snapshot is judged on what is there all the same", async () => {
   const { schema, backend } = await fresh({ options: "-c default_transaction_isolation=serializable" });
   await rows.accept(backend, rows.blob("before", "x"));

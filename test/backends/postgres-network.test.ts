@@ -11,11 +11,14 @@ import {
   encoded,
   headOf,
   items,
+  run,
+  runRow,
   valuesOf,
   writes,
 } from "../../src/testing/backend-rows.ts";
 import { newSchema, query, quoted } from "../servers/schemas.ts";
 import { type Fate, type TcpProxy, proxyTo } from "../servers/proxy.ts";
+import { watching } from "./wakes.ts";
 
 const url = new URL(inject("postgresUrl"));
 
@@ -127,6 +130,25 @@ test("a read whose connection is cut is asked again", async () => {
   await accept(backend, ...appending(1));
   proxy.cut();
   expect(await headOf(backend)).toBe("1");
+});
+
+test("a listening connection that falls silent is found out and made again", async () => {
+  let silent = 0;
+  const isBeat = (message: string) => message.endsWith("select 1\0");
+  const proxy = await proxyTo(Number(url.port), (message) =>
+    isBeat(message) && ++silent === 2 ? "half open" : "pass",
+  );
+  const through = new URL(url);
+  through.port = String(proxy.port);
+  const backend = await postgresBackend(through.href, { schema: await newSchema(), answerTimeoutMs: 200 });
+  onTestFinished(async () => {
+    await backend.close();
+    await proxy.close();
+  });
+  const heard = await watching(backend);
+  await heard.after(async () => {});
+  expect(proxy.seen).toBe(1);
+  await heard.after(() => accept(backend, run(runRow("r", { due: 5 }), null)));
 });
 
 test("a server that stays away fails the commit after retryForMs, and the process lives", async () => {

@@ -10,12 +10,25 @@ import pg from "pg";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { postgresBackend } from "../../checkpointers/postgres/backend.ts";
-import { accept, blob, checkpoint, codes, collect, headOf, items, writes } from "../../src/testing/backend-rows.ts";
+import {
+  accept,
+  blob,
+  checkpoint,
+  codes,
+  collect,
+  dueIds,
+  headOf,
+  items,
+  run,
+  runRow,
+  writes,
+} from "../../src/testing/backend-rows.ts";
 import { at } from "../checkpointer/subject.ts";
 import { embeddedPostgres } from "../servers/postgres.ts";
 import { freePort } from "../servers/ports.ts";
 import { newSchema, query, quoted } from "../servers/schemas.ts";
 import { runChild, scratchDirectory } from "./scratch.ts";
+import { countingStatements } from "./statements.ts";
 
 const url = inject("postgresUrl");
 
@@ -48,28 +61,10 @@ function loop(saver: Checkpointer, steps: number, each: (n: number) => unknown =
     .compile({ checkpointer: saver });
 }
 
-/** Counts the statements that go through a pool. */
-function counting(pool: pg.Pool): { count: number } {
-  const counter = { count: 0 };
-  const seen = new WeakSet<pg.PoolClient>();
-  pool.on("acquire", (client) => {
-    if (seen.has(client)) return;
-    seen.add(client);
-    const sent = client.query.bind(client) as (...args: unknown[]) => unknown;
-    Object.assign(client, {
-      query: (...args: unknown[]) => {
-        counter.count += 1;
-        return sent(...args);
-      },
-    });
-  });
-  return counter;
-}
-
 describe("what a commit costs", () => {
   test("an ordinary superstep is one statement, and an effect adds two", async () => {
     const pool = poolOf({ max: 2 });
-    const statements = counting(pool);
+    const statements = countingStatements(pool);
     const saver = new Checkpointer(await postgresBackend(pool, { schema: await newSchema() }));
     onTestFinished(() => saver.close());
     const N = 20;
@@ -88,7 +83,7 @@ describe("what a commit costs", () => {
 
   test("a fan-out of a thousand Sends is at most 25 statements", async () => {
     const pool = poolOf({ max: 2 });
-    const statements = counting(pool);
+    const statements = countingStatements(pool);
     const saver = new Checkpointer(await postgresBackend(pool, { schema: await newSchema() }));
     onTestFinished(() => saver.close());
     const app = new StateGraph(State)
@@ -232,12 +227,16 @@ describe("connections", () => {
     }
     const through = await pgbouncer(binary);
     const saver = new Checkpointer(await postgresBackend(through, { schema: await newSchema() }));
+    // Nothing can be heard here, and nothing says so: whoever listens looks by itself as well.
+    await saver.backend.watch?.(() => {});
     const ping = effect("ping", { input: z.number(), run: (n) => n });
     const threads = Array.from({ length: 8 }, (_, n) =>
       loop(saver, 5, ping).invoke({ n: 0 }, at(`t${n}`, { durability: "sync" })),
     );
     for (const { n } of await Promise.all(threads)) expect(n).toBe(5);
     expect(await codes2(saver)).toEqual(["HEAD_MOVED"]);
+    await accept(saver.backend, run(runRow("r", { thread: "t1", due: 5 }), null));
+    expect(await dueIds(saver.backend)).toEqual(["r"]);
     await saver.deleteThread("t0");
     expect(await saver.getTuple(at("t0"))).toBeUndefined();
     await saver.close();

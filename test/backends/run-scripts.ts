@@ -11,7 +11,7 @@ const step = fc.record({
   id: fc.constantFrom(...runIds),
   kind: fc.constantFrom("move", "move", "move", "move", "fence"),
   pick: fc.nat(99),
-  /** Of ten operations about one is made of what is not so. */
+  /** What is not so, if anything. */
   wrong: fc.nat(60),
   due: fc.constantFrom(undefined, 3, 3, 3, 9),
   priority: fc.constantFrom(0, 0, 2, -1),
@@ -26,6 +26,7 @@ export function runScripts(other: fc.Arbitrary<Op>): fc.Arbitrary<Commit[][]> {
   const raw: fc.Arbitrary<Raw> = fc.oneof(
     { arbitrary: step, weight: 40 },
     { arbitrary: fc.oneof(other, randomRunOp(fc.constant(0))).map((op) => ({ op })), weight: 1 },
+    { arbitrary: fc.constantFrom("t", "u").map((thread) => ({ op: rows.deleteThread(thread) })), weight: 1 },
   );
   return fc
     .array(fc.array(fc.array(raw, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 3 }), { maxLength: 25 })
@@ -70,7 +71,8 @@ function opOf(raw: Step, runs: ReadonlyMap<string, RunRow>, eras: ReadonlyMap<st
     return rows.fence(id, (old?.epoch ?? 0) + (wrong === 1 ? 1 : 0), { thread, era });
   if (old === undefined) {
     const status = (["queued", "queued", "retrying", "waiting", "running", "succeeded"] as const)[pick % 6] ?? "queued";
-    return rows.run(rows.runRow(id, { ...fields, ...keptOf(id), status }), null, era);
+    const kept = { ...keptOf(id), ...(wrong > 50 && { key: "0" }) };
+    return rows.run(rows.runRow(id, { ...fields, ...kept, status }), null, era);
   }
   const moves = RUN_MOVES[old.status].filter((next) => next !== "cancelled" || wrong % 8 === 7);
   const status = moves.length === 0 || wrong === 2 ? runStatuses[pick % 8] : moves[pick % moves.length];
