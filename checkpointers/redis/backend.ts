@@ -125,7 +125,7 @@ class RedisBackend implements Backend {
     this.#history = new History(connection);
     this.#waits = new WaitReads(connection, this.#history);
     this.#runs = new RunReads(connection);
-    this.#subscriber = new Subscriber(connection, `${keys}wake`, options.answerTimeoutMs);
+    this.#subscriber = new Subscriber(connection, options.answerTimeoutMs);
   }
 
   async commit(group: readonly Commit[]): Promise<readonly Verdict[]> {

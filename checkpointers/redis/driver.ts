@@ -10,7 +10,7 @@ export interface RedisClient {
   callBuffer(command: string, ...args: (string | Buffer)[]): Promise<unknown>;
   on(event: "error", listener: (error: Error) => void): unknown;
   on(event: "ready", listener: () => void): unknown;
-  on(event: "message", listener: (channel: string) => void): unknown;
+  on(event: "message", listener: () => void): unknown;
   off(event: "error", listener: (error: Error) => void): unknown;
   connect(): Promise<void>;
   disconnect(reconnect?: boolean): void;

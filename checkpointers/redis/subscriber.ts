@@ -5,19 +5,23 @@
 
 import type { Connection } from "./connection.ts";
 import type { RedisClient } from "./driver.ts";
+import { lua, script } from "./script.ts";
+
+/** As the server knows it: a client may be set to prefix keys, also that of scripts, and prefixes no channels. */
+const channelScript = script(lua`
+return P .. 'wake'
+`);
 
 type Wake = () => void;
 
 export class Subscriber {
   readonly #connection: Connection;
-  readonly #channel: string;
   readonly #answerTimeoutMs: number;
   readonly #wakes = new Set<Wake>();
   #subscription: Subscription | undefined;
 
-  constructor(connection: Connection, channel: string, answerTimeoutMs: number) {
+  constructor(connection: Connection, answerTimeoutMs: number) {
     this.#connection = connection;
-    this.#channel = channel;
     this.#answerTimeoutMs = answerTimeoutMs;
   }
 
@@ -32,8 +36,8 @@ export class Subscriber {
       const all = () => {
         for (const one of this.#wakes) queueMicrotask(one);
       };
-      if (client !== undefined)
-        this.#subscription = new Subscription(client, this.#channel, all, this.#answerTimeoutMs);
+      const channel = async () => String(await this.#connection.run(channelScript));
+      if (client !== undefined) this.#subscription = new Subscription(client, channel, all, this.#answerTimeoutMs);
     }
     await this.#subscription?.begun;
     return {
@@ -55,14 +59,14 @@ class Subscription {
   /** When the first attempt has come to an end. */
   readonly begun: Promise<void>;
   readonly #client: RedisClient;
-  readonly #channel: string;
+  readonly #channel: () => Promise<string>;
   readonly #wake: Wake;
   readonly #answerTimeoutMs: number;
   readonly #beat: NodeJS.Timeout;
   #begin: Wake = () => {};
   #heard = 0;
 
-  constructor(client: RedisClient, channel: string, wake: Wake, answerTimeoutMs: number) {
+  constructor(client: RedisClient, channel: () => Promise<string>, wake: Wake, answerTimeoutMs: number) {
     this.#client = client;
     this.#channel = channel;
     this.#wake = wake;
@@ -73,9 +77,7 @@ class Subscription {
     setTimeout(this.#begin, answerTimeoutMs).unref();
     client.on("error", this.#begin);
     client.on("ready", () => void this.#subscribe());
-    client.on("message", (name) => {
-      if (name === channel) wake();
-    });
+    client.on("message", wake);
     // A network that falls silent tells nobody.
     this.#beat = setInterval(() => void this.#ping(), answerTimeoutMs).unref();
     if (client.status === "wait") client.connect().catch(() => {});
@@ -90,7 +92,7 @@ class Subscription {
   /** Where a user may not subscribe nothing is heard: whoever listens looks by itself as well. */
   async #subscribe(): Promise<void> {
     try {
-      await this.#client.subscribe?.(this.#channel);
+      await this.#client.subscribe?.(await this.#channel());
       this.#heard += 1;
       if (this.#heard > 1) this.#wake();
     } catch {

@@ -10,6 +10,7 @@ import { channelOf } from "../../checkpointers/postgres/listener.ts";
 import * as rows from "../../src/testing/backend-rows.ts";
 import { at } from "../checkpointer/subject.ts";
 import { newSchema, query, quoted } from "../servers/schemas.ts";
+import { fenced } from "./fenced.ts";
 import { runChild } from "./scratch.ts";
 import { countingStatements } from "./statements.ts";
 import { watching } from "./wakes.ts";
@@ -27,17 +28,6 @@ async function fresh(config: pg.PoolConfig = {}) {
     await pool.end();
   });
   return { schema, pool, backend };
-}
-
-/** The same backend, with an operation before those of every commit. */
-function fenced(backend: Backend, op: Commit[number]): Backend {
-  return new Proxy(backend, {
-    get(target, name) {
-      if (name === "commit") return (group: readonly Commit[]) => target.commit(group.map((commit) => [op, ...commit]));
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === "function" ? (value.bind(target) as unknown) : value;
-    },
-  });
 }
 
 function loop(backend: Backend, steps: number) {

@@ -19,9 +19,12 @@ import {
   ids,
   items,
   effect as effectOp,
+  run,
+  runRow,
 } from "../../src/testing/backend-rows.ts";
 import { freePort, ownRedisAvailable, type RedisSettings, redisClient, startRedis } from "../servers/redis.ts";
 import { sharedStore } from "./opened.ts";
+import { watching } from "./wakes.ts";
 
 async function started(settings: RedisSettings = {}, tcp = false) {
   const server = await startRedis(settings, tcp);
@@ -277,6 +280,9 @@ describe.skipIf(!ownRedisAvailable)("a node of a cluster", async () => {
     const backend = await redisBackend(cluster);
     await accept(backend, checkpoint("1"));
     expect(await headOf(backend)).toBe("1");
+    const heard = await watching(backend);
+    await heard.after(() => accept(backend, run(runRow("r", { due: 5 }), null)));
+    await heard.close();
     await backend.close();
   });
 

@@ -18,9 +18,12 @@ import {
   effect,
   effectRow,
   endWait,
+  fence,
   headOf,
   ids,
   items,
+  run,
+  runRow,
   wait,
   waitRow,
   writes,
@@ -70,13 +73,15 @@ describe.skipIf(!redisAvailable)("Redis", async () => {
       [checkpoint("1", { thread: "u" }), effect(effectRow("k", { thread: "u" }), null)],
       [wait(waitRow("w"), null), decision(decisionRow(1))],
       [deleteThread("v"), endWait("w")],
+      [run(runRow("r", { thread: "u", status: "running", epoch: 1 }), null), fence("r", 1, { thread: "u" })],
+      [fence("r", 2, { thread: "u" })],
     ];
     let verdicts: string[] = [];
     const commit = async () => {
       verdicts = await codes(backend, group);
     };
     expect(await calls(client, commit)).toBe(1);
-    expect(verdicts).toEqual(["accepted", "HEAD_MOVED", "accepted", "accepted", "accepted"]);
+    expect(verdicts).toEqual(["accepted", "HEAD_MOVED", ...new Array(4).fill("accepted"), "RUN_LOST"]);
     expect(await calls(client, () => backend.load("t", "", undefined))).toBe(1);
   });
 
@@ -193,6 +198,8 @@ describe.skipIf(!redisAvailable)("Redis", async () => {
     const { url, prefix, backend } = await fresh();
     const thread = "secret-thread";
     await accept(backend, ...everything(thread), effect(effectRow("given", { thread, ordinal: -1 }), null));
+    for (const status of ["queued", "queued", "running"] as const)
+      await backend.commit([[run(runRow(`${thread} ${status}`, { ...byThread(thread), key: status, status }), null)]]);
     expect(await redisContents(url, prefix)).toContain(thread);
     await accept(backend, deleteThread(thread));
     expect(await redisContents(url, prefix)).not.toContain(thread);
@@ -354,5 +361,9 @@ function everything(thread: string, era = 0) {
     effect(effectRow(`effect of ${thread}`, { thread }), null, era),
     wait(waitRow(`wait of ${thread}`, { thread, due: 9, owner: thread }), null, era),
     decision(decisionRow(1, { thread }), era),
+    run(runRow(`run of ${thread}`, { ...byThread(thread), status: "succeeded" }), null, era),
   ];
 }
+
+/** A run that has its thread's id in every field that is looked up. */
+const byThread = (thread: string) => ({ thread, key: thread, owner: thread, graph: thread, worker: thread });
