@@ -33,7 +33,7 @@ export const COMMIT_FUNCTION = /* sql */ `
     n bigint;
     first_thread jsonb;
     first_ns jsonb;
-    e jsonb;
+    given jsonb;
     run_thread bigint;
     run_threads bigint[] := '{}';
     next_run text;

@@ -23,37 +23,37 @@ export const STORE_RUNS = /* sql */ `
     -- runs, in order: [expected revision, -1 for none, null for any; statuses that it may have had, null where it was judged; id,
     --   thread, graph, status, rev, epoch, worker, due, priority, key, owner, created at, text]
     if plan ? 'runs' then
-      for e in select x.v from jsonb_array_elements(plan->'runs') x(v) loop
-        run_thread := thread_nos[(e->>3)::integer];
+      for given in select x.v from jsonb_array_elements(plan->'runs') x(v) loop
+        run_thread := thread_nos[(given->>3)::integer];
         run_threads := array_remove(run_threads, run_thread) || run_thread;
-        if e->>5 = 'running' and jsonb_typeof(e->1) = 'array'
-          and (select r.status from @.holdfast_runs r where r.id = e->>2) is distinct from 'running'
+        if given->>5 = 'running' and jsonb_typeof(given->1) = 'array'
+          and (select r.status from @.holdfast_runs r where r.id = given->>2) is distinct from 'running'
           and (
             exists (select from @.holdfast_runs r where r.thread_no = run_thread and r.status = 'running')
             or exists (select from @.holdfast_runs r
               where r.thread_no = run_thread and r.status in (${UNENDED})
-                and (r.created_at, r.id) < ((e->>13)::float8, e->>2))
+                and (r.created_at, r.id) < ((given->>13)::float8, given->>2))
           )
         then
           raise exception 'another run is ahead' using errcode = 'HF001';
         end if;
         update @.holdfast_runs r
-          set graph = e->>4, status = e->>5, rev = (e->>6)::integer, epoch = (e->>7)::float8, worker = e->>8,
-            due = (e->>9)::float8, priority = (e->>10)::float8, owner = e->>12, body = texts[(e->>14)::integer],
-            is_next = r.is_next and e->>5 in (${UNENDED})
-          where r.id = e->>2 and r.thread_no = run_thread
-            and (jsonb_typeof(e->0) = 'null' or r.rev = (e->>0)::integer and e->1 ? r.status
-              and r.key is not distinct from e->>11 and r.created_at = (e->>13)::float8);
+          set graph = given->>4, status = given->>5, rev = (given->>6)::integer, epoch = (given->>7)::float8,
+            worker = given->>8, due = (given->>9)::float8, priority = (given->>10)::float8, owner = given->>12,
+            body = texts[(given->>14)::integer], is_next = r.is_next and given->>5 in (${UNENDED})
+          where r.id = given->>2 and r.thread_no = run_thread
+            and (jsonb_typeof(given->0) = 'null' or r.rev = (given->>0)::integer and given->1 ? r.status
+              and r.key is not distinct from given->>11 and r.created_at = (given->>13)::float8);
         continue when found;
-        if (e->>0)::integer >= 0 then
+        if (given->>0)::integer >= 0 then
           raise exception 'another revision of a run' using errcode = 'HF001';
         end if;
         -- Nearly always the thread has no other run that has not ended: then the row is right at once.
         insert into @.holdfast_runs (id, thread_no, graph, status, rev, epoch, worker, due, priority, key, owner,
             created_at, body, is_next)
-          values (e->>2, run_thread, e->>4, e->>5, (e->>6)::integer, (e->>7)::float8, e->>8, (e->>9)::float8,
-            (e->>10)::float8, e->>11, e->>12, (e->>13)::float8, texts[(e->>14)::integer],
-            e->>5 in (${UNENDED}) and not exists (select from @.holdfast_runs r
+          values (given->>2, run_thread, given->>4, given->>5, (given->>6)::integer, (given->>7)::float8, given->>8,
+            (given->>9)::float8, (given->>10)::float8, given->>11, given->>12, (given->>13)::float8,
+            texts[(given->>14)::integer], given->>5 in (${UNENDED}) and not exists (select from @.holdfast_runs r
               where r.thread_no = run_thread and r.status in (${UNENDED})))
           on conflict do nothing;
         if not found then

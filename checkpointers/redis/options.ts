@@ -8,7 +8,7 @@ export interface RedisOptions {
   readonly prefix?: string | undefined;
   /**
    * How long a thread is kept after its last commit, for example `"30 days"`, or milliseconds. A thread with an open or
-   * answered wait is kept as long as it waits. Default: for ever.
+   * answered wait is kept as long as it waits, and one with a run until that has ended. Default: for ever.
    */
   readonly ttl?: Duration | undefined;
   /**
