@@ -3,7 +3,7 @@
  * in a directory of its own. Where there is neither, tests on Redis are skipped with a line that says so; in CI they fail.
  */
 
-import { Redis, type RedisOptions } from "ioredis";
+import { Redis, } from "ioredis";
 import { afterAll } from "vitest";
 import { onPath, type RedisServer, startRedis } from "./redis-server.ts";
 
@@ -42,7 +42,7 @@ afterAll(async () => {
 });
 
 /** A client of a test; end it. */
-export function redisClient(url: string, options: RedisOptions = {}): Redis {
+export function redisClient(url: string, options: { readonly keyPrefix?: string } = {}): Redis {
   const client = new Redis(url, { retryStrategy: () => 20, ...options });
   client.on("error", () => {});
   return client;
