@@ -19,8 +19,10 @@ async function during(what: string | undefined): Promise<void> {
 export const graphs = (checkpointer: Checkpointer) => ({
   steps: new StateGraph(State)
     .addNode("first", async ({ log }) => {
+      // Listens before it says that it does.
+      const held = during(log.at(-1));
       say("first");
-      await during(log.at(-1));
+      await held;
       return { log: ["first"] };
     })
     .addNode("second", () => {
