@@ -70,12 +70,15 @@ async function unclaimed(call: EffectCall, branched: boolean, { taken }: Decisio
   const { thread } = site.thread;
   const perhapsLeft = (row: EffectRow) =>
     row.ordinal >= 0 && row.task !== site.place.task && row.status !== "not-executed";
+  // What another call has taken by now may show in no row yet; what it gives back meanwhile may show in none that is read here.
+  const before = new Map(taken);
   const found = await ledger.backend.effects(branched ? { thread } : { thread, name, digest });
   const rows = found.filter((row) => row.name === name);
   if (!rows.some(perhapsLeft)) return [];
   const lineage = new Lineage(ledger.backend, ledger.serde, site.thread, site.place.checkpoints);
   const left = await leftBehind(ledger.serde, rows, lineage);
-  return left.unclaimed.filter(({ row }) => (taken.get(row.key) ?? call.key) === call.key);
+  const isOurs = (by: string | undefined) => by === undefined || by === call.key;
+  return left.unclaimed.filter(({ row }) => isOurs(before.get(row.key)) && isOurs(taken.get(row.key)));
 }
 
 function take({ taken }: Decisions, call: EffectCall, left: string | undefined): void {
