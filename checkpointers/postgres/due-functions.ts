@@ -8,7 +8,8 @@
 
 import { CLAIMABLE, RUN_COLUMNS } from "./run-columns.ts";
 
-const INDEXES_ONLY = "set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off";
+const INDEXES_ONLY =
+  "set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set enable_incremental_sort = off";
 
 /** The next graph that has a run to be claimed; of those that are asked for the next one, where they are not null. */
 const NEXT_GRAPH = /* sql */ `

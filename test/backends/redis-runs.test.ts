@@ -139,6 +139,48 @@ describe.skipIf(!redisAvailable)("runs on Redis", () => {
     expect(await pttl()).toBe(-1);
   });
 
+  test("a run leaves nothing behind in the indexes, however often it is claimed and tried again", async () => {
+    const { client, backend, key } = await fresh();
+    let row = runRow("r", { owner: "o", key: "k" });
+    await accept(backend, run(row, null));
+    const sizes = async () => {
+      const names = (await client.keys("*")).filter((name) => name.startsWith(key("z:")));
+      return Promise.all(
+        [key("w"), key("ids"), ...names].map((name) => (name === key("ids") ? client.hlen(name) : client.zcard(name))),
+      );
+    };
+    const before = await sizes();
+    for (let n = 1; n <= 20; n++) {
+      for (const next of [moved(row, "running"), moved(moved(row, "running"), "retrying", { due: n, priority: n })]) {
+        await accept(backend, run(next, row.rev));
+        row = next;
+      }
+    }
+    expect(await sizes()).toEqual(before);
+  });
+
+  test("what a deletion takes is in the way of no run that begins in the same commit", async () => {
+    const { backend } = await fresh();
+    await accept(backend, run(runRow("a"), null), run(runRow("b", { key: "k" }), null));
+    await accept(backend, move(runRow("a"), "running"));
+    const next = runRow("c", { status: "running", epoch: 1, createdAt: 2000, key: "k" });
+    await rows.refuse(backend, "RUN_CONFLICT", run({ ...next, key: "l" }, null));
+    await accept(backend, deleteThread("t"), run(next, null, 1), fence("c", 1, { era: 1 }));
+    expect(await rows.runsOf(backend)).toEqual(["c running 0"]);
+    await accept(backend, run(runRow("d", { createdAt: 1, due: 1 }), null, 1));
+    expect(await rows.dueIds(backend)).toEqual([]);
+    await accept(backend, move(next, "succeeded", {}, 1));
+    expect(await rows.dueIds(backend)).toEqual(["d"]);
+  });
+
+  test("of runs of one commit that have the same key, or may not run together, the later refuses it", async () => {
+    const { backend } = await fresh();
+    const [a, b] = [runRow("a", { key: "k", status: "running" }), runRow("b", { key: "l", status: "running" })];
+    await rows.refuse(backend, "RUN_CONFLICT", run(a, null), run({ ...b, thread: "u", key: "k" }, null));
+    await rows.refuse(backend, "RUN_CONFLICT", run(a, null), run(b, null));
+    await accept(backend, run(a, null), run({ ...b, thread: "u" }, null));
+  });
+
   test("runs that have expired with their thread are found no more, and their ids and keys are free", async () => {
     const { client, backend, key } = await fresh({ ttl: "1 hour" });
     const own = runRow("r", { key: "k", owner: "o", status: "succeeded" });

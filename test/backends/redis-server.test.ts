@@ -232,6 +232,24 @@ describe.skipIf(!ownRedisAvailable)("a Redis server", () => {
     expect((await load).head).toBe("1");
   });
 
+  test("is asked for signs of life by whoever listens, who goes elsewhere when there is none", async () => {
+    const { server, client, open } = await started({}, true);
+    const proxy = await proxyOf(portOf(server.url));
+    const backend = await open({ answerTimeoutMs: 100 }, proxy.url);
+    const heard = await watching(backend);
+    const subscriber = async () =>
+      / *id=(\d+) .* sub=1 /.exec(String(await client.client("LIST", "TYPE", "PUBSUB")))?.[1];
+    const first = await subscriber();
+    expect(first).toBeDefined();
+    const pings = async () => Number(/cmdstat_ping:calls=(\d+)/.exec(await client.info("commandstats"))?.[1] ?? 0);
+    while ((await pings()) < 3);
+    expect([await subscriber(), heard.count]).toEqual([first, 0]);
+    proxy.silence(true);
+    while ((await subscriber()) !== undefined);
+    await heard.after(async () => proxy.silence(false));
+    await heard.after(() => accept(backend, run(runRow("r", { due: 5 }), null)));
+  });
+
   test("that stays away fails calls with STORAGE_FAILED after retryMs, and the process lives on", async () => {
     const { server, open } = await started({ appendonly: "yes" });
     const backend = await open({ retryMs: 100 });

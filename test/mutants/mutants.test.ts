@@ -170,7 +170,7 @@ const mutants: readonly Mutant<Guarantee>[] = [
       change("src/fork-policy.ts", "claimed.add(key);", ""),
       change(
         "src/effect-elsewhere.ts",
-        "return left.unclaimed.filter(({ row }) => (taken.get(row.key) ?? call.key) === call.key);",
+        "return left.unclaimed.filter(({ row }) => isOurs(before.get(row.key)) && isOurs(taken.get(row.key)));",
         "return left.unclaimed;",
       ),
     ],

@@ -3,7 +3,7 @@
  * in a directory of its own. Where there is neither, tests on Redis are skipped with a line that says so; in CI they fail.
  */
 
-import { Redis, } from "ioredis";
+import { Redis } from "ioredis";
 import { afterAll } from "vitest";
 import { onPath, type RedisServer, startRedis } from "./redis-server.ts";
 
