@@ -8,18 +8,34 @@ const PAGE = 100;
 /** Somebody else was first, or the thread is gone. */
 const OVERTAKEN = ["WAIT_CONFLICT", "DECISION_CONFLICT", "RUN_CONFLICT", "THREAD_DELETED"] as const;
 
-/** Resolves with how many were recorded. One that cannot be recorded is reported and passed over. */
+export interface DueWaits {
+  /** How many were recorded. */
+  readonly decided: number;
+  /** The earliest moment at which one is due that was looked at and is not due yet. */
+  readonly next: number | undefined;
+}
+
+/**
+ * Records what is due by now, and looks `aheadMs` further. A wait that cannot be recorded is reported and passed over.
+ */
 export async function decideDueWaits(
   ledger: WaitLedger,
   stopped: () => boolean,
   report: (error: unknown, context: { readonly thread?: string }) => void,
-): Promise<number> {
+  aheadMs = 0,
+): Promise<DueWaits> {
+  const dueBy = ledger.now() + aheadMs;
   let decided = 0;
+  let next = Number.POSITIVE_INFINITY;
   let after: WaitQuery["after"];
   for (;;) {
-    const rows = await ledger.rows({ status: ["open"], dueBy: ledger.now(), after, limit: PAGE });
+    const rows = await ledger.rows({ status: ["open"], dueBy, after, limit: PAGE });
     for (const row of rows) {
-      if (stopped()) return decided;
+      if (stopped()) return { decided, next: undefined };
+      if (row.due !== undefined && row.due > ledger.now()) {
+        next = Math.min(next, row.due);
+        continue;
+      }
       try {
         if ((await ledger.decideDue(row)) !== undefined) decided += 1;
       } catch (error) {
@@ -27,7 +43,7 @@ export async function decideDueWaits(
       }
     }
     const last = rows.at(-1);
-    if (last === undefined || rows.length < PAGE) return decided;
+    if (last === undefined || rows.length < PAGE) return { decided, next: Number.isFinite(next) ? next : undefined };
     after = { openedAt: last.openedAt, id: last.id };
   }
 }

@@ -41,7 +41,7 @@ export class Sweep {
 
   /** Resolves when everything has been started, with the number of due times; `ran` is told how each run ended. */
   async pass(ran: (ended: Promise<Outcome>) => void): Promise<number> {
-    const decided = await decideDueWaits(this.#ledger, () => this.#runner.closed, this.#report);
+    const { decided } = await decideDueWaits(this.#ledger, () => this.#runner.closed, this.#report);
     for await (const row of this.#rows({ status: ["answered"] })) {
       if (this.#runner.closed) return decided;
       if (await this.#isOurs(row)) await this.#start(row.thread, ran);

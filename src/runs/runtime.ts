@@ -242,7 +242,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 }
 
 function checkedWorker(options: WorkerOptions): Required<WorkerOptions> {
-  const { concurrency = 16, graphConcurrency = {}, pollMs = 2500, takeoverMs = 5000, ...rest } = options;
+  const { concurrency = 16, graphConcurrency = {}, pollMs = 5000, takeoverMs = 5000, ...rest } = options;
   for (const name of Object.keys(rest)) throw invalid(`a worker has no option ${JSON.stringify(name)}`);
   for (const [graph, most] of Object.entries(graphConcurrency)) positive(`graphConcurrency.${graph}`, most);
   return {

@@ -9,9 +9,11 @@
  */
 
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { RunQuery, WaitQuery } from "../backend.ts";
 import type { Checkpointer } from "../checkpointer.ts";
 import type { RunRow } from "../model.ts";
 import type { RunnableGraph } from "../run.ts";
+import { BackendClock } from "./backend-clock.ts";
 import { cancelRun } from "./cancel.ts";
 import { executingOn } from "./executing.ts";
 import { Execution } from "./execution.ts";
@@ -23,8 +25,10 @@ import { WakeUp, wakeWorkers } from "./wake-up.ts";
 /** Workers that may die with a run before it is parked. */
 export const DEATHS_MAX = 3;
 
-/** Answers that are looked at in one pass, oldest first. */
-const LOOK_MAX = 100;
+/** Rows that are read at once. */
+const PAGE = 100;
+/** Looks for runs of other workers between two looks for answers that nobody has queued: both together must be rare. */
+const LOOKS_PER_ANSWERED = 6;
 const DEADLINE = { by: "deadline", reason: "The run's deadline has passed." };
 /** Of setTimeout; a run that goes on for longer is looked at when it is claimed again. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -34,7 +38,10 @@ export interface WorkerOptions {
   readonly concurrency?: number;
   /** The same of single graphs, by name. */
   readonly graphConcurrency?: Readonly<Record<string, number>>;
-  /** Time between two looks for due runs where nothing else wakes the worker. Default 2500. */
+  /**
+   * Longest time between two looks for due runs and waits, where nothing wakes the worker. What falls due in between is
+   * served at its moment, if it was stored before the last look or in this process. Default 5000.
+   */
   readonly pollMs?: number;
   /** Time between two looks for runs whose worker is gone. Default 5000. */
   readonly takeoverMs?: number;
@@ -66,10 +73,15 @@ export class Worker {
   readonly #pollMs: number;
   readonly #takeoverMs: number;
   readonly #wake: WakeUp;
+  readonly #clock: BackendClock;
   readonly #running = new Map<string, { readonly execution: Execution; readonly ended: Promise<void> }>();
   readonly #counts = { claimed: 0, takenOver: 0, lost: 0 };
   #stopping = false;
   #looked = false;
+  /** Times of `performance.now()` from which on to look for workers that are gone, and for waits that are due. */
+  #nextDead = 0;
+  #nextDueWaits = 0;
+  #looks = 0;
   #loop: Promise<void> | undefined;
 
   constructor(parts: WorkerParts, options: Required<WorkerOptions>) {
@@ -79,6 +91,7 @@ export class Worker {
     this.#pollMs = options.pollMs;
     this.#takeoverMs = options.takeoverMs;
     this.#wake = new WakeUp(parts.ledger.backend);
+    this.#clock = new BackendClock(parts.ledger.backend);
   }
 
   get counts(): WorkerCounts {
@@ -127,42 +140,75 @@ export class Worker {
 
   async #serve(): Promise<void> {
     let watching = false;
-    let nextTakeover = 0;
-    let nextDueWaits = 0;
     while (!this.#stopping) {
+      let pause = this.#pollMs;
       try {
         // Before the first look, so that nothing comes in between; a store that fails here is asked again.
         if (!watching) await this.#wake.open();
         watching = true;
-        const now = performance.now();
-        if (now >= nextTakeover) {
-          await this.#lookAtRunning();
-          await this.#queueAnswered();
-          nextTakeover = performance.now() + this.#takeoverMs;
-        }
-        if (now >= nextDueWaits) {
-          await decideDueWaits(this.#parts.checkpointer.waitLedger, () => this.#stopping, this.#parts.report);
-          nextDueWaits = performance.now() + this.#pollMs;
-        }
-        while (!this.#stopping && (await this.#claimSome()));
+        await this.#lookForDead();
+        pause = Math.min(await this.#decideDue(), this.#nextDead - performance.now());
+        pause = Math.min(pause, await this.#claimDue());
         this.#looked = true;
       } catch (error) {
         this.#looked = false;
         if (!this.#stopping) this.#parts.report(error, {});
       }
-      if (!this.#stopping) await this.#wake.sleep(this.#pollMs);
+      if (!this.#stopping) await this.#wake.sleep(Math.max(pause, 0));
     }
   }
 
-  /** Claims what is free for it; true where there may be more. */
-  async #claimSome(): Promise<boolean> {
-    const { ledger, graphs } = this.#parts;
-    const free = this.#concurrency - this.#running.size;
-    const open = Object.keys(graphs).filter((graph) => this.#freeFor(graph) > 0);
-    if (free <= 0 || open.length === 0) return false;
-    const rows = await ledger.backend.dueRuns({ dueBy: await ledger.backend.now(), graphs: open, limit: free });
-    const claimed = await Promise.all(rows.map((row) => (this.#freeFor(row.graph) > 0 ? this.#claim(row, {}) : false)));
-    return claimed.some(Boolean) && rows.length === free;
+  /** What is to be done so soon is done with the rest: looks that drift apart would each wake the worker. */
+  get #slackMs(): number {
+    return Math.min(this.#pollMs / 10, 100);
+  }
+
+  async #lookForDead(): Promise<void> {
+    if (this.#nextDead - performance.now() > this.#slackMs) return;
+    await this.#lookAtRunning();
+    if (this.#looks % LOOKS_PER_ANSWERED === 0) await this.#queueAnswered();
+    this.#looks += 1;
+    this.#nextDead = performance.now() + this.#takeoverMs;
+  }
+
+  /** Resolves with the time until it has to be called again. */
+  async #decideDue(): Promise<number> {
+    const left = this.#nextDueWaits - performance.now();
+    if (left > this.#slackMs) return left;
+    const { checkpointer, report } = this.#parts;
+    const { waitLedger } = checkpointer;
+    const { next } = await decideDueWaits(waitLedger, () => this.#stopping, report, this.#pollMs);
+    const pause = next === undefined ? this.#pollMs : Math.max(next - waitLedger.now(), 0);
+    this.#nextDueWaits = performance.now() + pause;
+    return pause;
+  }
+
+  /** Claims what is due as long as there is room; resolves with the time until one may be due. */
+  async #claimDue(): Promise<number> {
+    for (;;) {
+      const free = this.#concurrency - this.#running.size;
+      const graphs = Object.keys(this.#parts.graphs).filter((graph) => this.#freeFor(graph) > 0);
+      // The end of a run wakes it.
+      if (this.#stopping || free <= 0 || graphs.length === 0) return this.#pollMs;
+      const now = await this.#clock.now();
+      const { due, next } = await this.#look(now, graphs, free);
+      const claimed = await Promise.all(
+        due.map((row) => (this.#freeFor(row.graph) > 0 ? this.#claim(row, {}) : false)),
+      );
+      if (due.length < free || !claimed.some(Boolean)) return next === undefined ? this.#pollMs : next - now;
+    }
+  }
+
+  /** What is due now, and the earliest moment after it at which more is: one statement, unless too much is on its way. */
+  async #look(now: number, graphs: readonly string[], limit: number) {
+    const { backend } = this.#parts.ledger;
+    const rows = await backend.dueRuns({ dueBy: now + this.#pollMs, graphs, limit });
+    const isDue = ({ due }: RunRow) => due === undefined || due <= now;
+    const later = rows.filter((row) => !isDue(row)).map(({ due }) => due as number);
+    const next = later.length === 0 ? undefined : Math.min(...later);
+    // Those of a higher priority come first, also where they are due later, and may have left no room.
+    const hidden = later.length > 0 && rows.length === limit;
+    return { due: hidden ? await backend.dueRuns({ dueBy: now, graphs, limit }) : rows.filter(isDue), next };
   }
 
   #freeFor(graph: string): number {
@@ -272,6 +318,8 @@ export class Worker {
       wakeWorkers(ledger.backend);
       if (after.status === "failed" || after.status === "retrying")
         report(move.notes?.error, { id: row.id, thread: row.thread });
+      // What it waits for may be due before the next look.
+      this.#nextDueWaits = 0;
       if (after.status === "waiting" || after.status === "parked") await this.#lookAgain(after);
       await this.#tell(after);
       return;
@@ -292,35 +340,48 @@ export class Worker {
   /** Runs that a worker moved to waiting and died before it saw that what they wait for was answered meanwhile. */
   async #queueAnswered(): Promise<void> {
     const { ledger, checkpointer } = this.#parts;
-    const answered = await checkpointer.waitLedger.rows({ status: ["answered"], limit: LOOK_MAX });
-    for (const thread of new Set(answered.map((wait) => wait.thread))) {
-      const [row] = await ledger.rows({ thread, status: ["waiting"], limit: 1 });
-      if (row !== undefined) await this.#lookAgain(row);
+    let after: WaitQuery["after"];
+    for (;;) {
+      const answered = await checkpointer.waitLedger.rows({ status: ["answered"], after, limit: PAGE });
+      for (const thread of new Set(answered.map((wait) => wait.thread))) {
+        const [row] = await ledger.rows({ thread, status: ["waiting"], limit: 1 });
+        if (row !== undefined) await this.#lookAgain(row);
+      }
+      const last = answered.at(-1);
+      if (last === undefined || answered.length < PAGE) return;
+      after = { openedAt: last.openedAt, id: last.id };
     }
   }
 
   /** Cancels that came for runs of ours, and runs whose worker is gone. */
   async #lookAtRunning(): Promise<void> {
-    const { ledger, graphs } = this.#parts;
-    const { owner } = ledger.backend;
-    const alive = new Map<string, boolean>();
-    for (const row of await ledger.rows({ status: ["running"] })) {
-      if (this.#stopping) return;
-      if (executingOn(ledger.backend).has(row.id) && row.worker === owner) {
-        if ((await ledger.read(row)).notes.cancel !== undefined) this.cancelHere(row.id);
-        continue;
-      }
-      if (row.worker === undefined || graphs[row.graph] === undefined) continue;
-      // One of this process that nobody here executes: its end could not be stored.
-      let lives = row.worker !== owner && alive.get(row.worker);
-      if (lives === undefined) {
-        lives = await ledger.backend.ownerAlive(row.worker);
-        alive.set(row.worker, lives);
-      }
-      if (lives) continue;
-      if ((await ledger.read(row)).notes.cancel !== undefined)
-        await this.#tell(await ledger.move(row, { status: "cancelled", worker: undefined }));
-      else if (this.#running.size < this.#concurrency) await this.#claim(row, { takeover: true });
+    const alive = new Map<string, Promise<boolean>>();
+    let after: RunQuery["after"];
+    for (;;) {
+      const rows = await this.#parts.ledger.rows({ status: ["running"], after, limit: PAGE });
+      for (const row of rows) if (!this.#stopping) await this.#lookAtOne(row, alive);
+      after = rows.at(-1);
+      if (this.#stopping || after === undefined || rows.length < PAGE) return;
     }
+  }
+
+  async #lookAtOne(row: RunRow, alive: Map<string, Promise<boolean>>): Promise<void> {
+    const { ledger, graphs } = this.#parts;
+    const { backend } = ledger;
+    const isOurs = row.worker === backend.owner;
+    if (isOurs && executingOn(backend).has(row.id)) {
+      if ((await ledger.read(row)).notes.cancel !== undefined) this.cancelHere(row.id);
+      return;
+    }
+    if (row.worker === undefined || graphs[row.graph] === undefined) return;
+    // One of this process that nobody here executes: its end could not be stored.
+    if (!isOurs) {
+      const lives = alive.get(row.worker) ?? backend.ownerAlive(row.worker);
+      alive.set(row.worker, lives);
+      if (await lives) return;
+    }
+    if ((await ledger.read(row)).notes.cancel !== undefined)
+      await this.#tell(await ledger.move(row, { status: "cancelled", worker: undefined }));
+    else if (this.#running.size < this.#concurrency) await this.#claim(row, { takeover: true });
   }
 }
