@@ -252,7 +252,13 @@ export interface Backend {
    */
   watch?(wake: () => void): Promise<{ close(): Promise<void> }>;
 
-  /** Whether the owner may still be running: false only where that is provably not so. */
+  /**
+   * From now on, until it is stopped or the backend is closed, this owner gives signs of life from a thread of its own: it counts
+   * as alive while its event loop is busy, and no longer once it has been stopped for the length of its lease. Called by who
+   * executes runs. Absent where nobody shares the store, or the backend gives them by itself.
+   */
+  heartbeat?(): Promise<{ stop(): Promise<void> }>;
+  /** Whether the owner may still be running: false only where that is provably not so, or where its lease has ended. */
   ownerAlive(owner: string): Promise<boolean>;
 
   /**

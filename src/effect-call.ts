@@ -361,7 +361,10 @@ export class EffectCall {
     }
   }
 
-  context(attempt: number, signal = this.site.place.signal ?? new AbortController().signal): EffectContext {
+  context(
+    attempt: number,
+    signal: AbortSignal = this.site.place.signal ?? new AbortController().signal,
+  ): EffectContext {
     return { idempotencyKey: this.key, signal, attempt };
   }
 

@@ -1,7 +1,7 @@
 /** Rows in this process's memory. Lost with the process: for tests and for graphs that need no durability. */
 
-import { type Backend, type Commit, isEnded, type Verdict } from "holdfast";
-import type { Change } from "./change.ts";
+import type { Backend, Commit, Verdict } from "holdfast";
+import { mayWake } from "../may-wake.ts";
 import { judge } from "./judge.ts";
 import { MemoryState } from "./state.ts";
 import { StateBackend } from "./state-backend.ts";
@@ -32,7 +32,8 @@ class MemoryBackend extends StateBackend {
     return group.map((commit) => {
       const { verdict, changes } = judge(this.state, commit);
       for (const change of changes) this.state.apply(change);
-      if (this.state.wakes.size > 0 && changes.some(mayWake)) for (const wake of this.state.wakes) queueMicrotask(wake);
+      if (this.state.wakes.size > 0 && changes.some((change) => mayWake(change, Date.now)))
+        for (const wake of this.state.wakes) queueMicrotask(wake);
       return verdict;
     });
   }
@@ -54,12 +55,4 @@ class MemoryBackend extends StateBackend {
   protected async release(): Promise<void> {
     for (const entry of this.#watches) this.state.wakes.delete(entry);
   }
-}
-
-/** Whether a run may be due after it: itself, or the one that an ended one has kept back. */
-function mayWake(change: Change): boolean {
-  if (change.kind === "wait") return change.row.status === "answered" && change.row.holder === undefined;
-  if (change.kind !== "run") return false;
-  const { status, due } = change.row;
-  return isEnded(status) || (due !== undefined && due <= Date.now());
 }

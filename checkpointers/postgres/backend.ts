@@ -19,6 +19,7 @@ import type {
   WaitQuery,
   WaitRow,
 } from "holdfast";
+import { type Heartbeat, SharedHeartbeat } from "../heartbeat-thread.ts";
 import { Committer } from "./commit.ts";
 import { Connections } from "./connections.ts";
 import type { PgPool } from "./driver.ts";
@@ -85,6 +86,7 @@ class PostgresBackend implements Backend {
   readonly owner: string;
   readonly #connections: Connections;
   readonly #owners: Owner;
+  readonly #heartbeat: SharedHeartbeat;
   readonly #schema: string;
   readonly #committer: Committer;
   readonly #reads: Reads;
@@ -101,6 +103,7 @@ class PostgresBackend implements Backend {
     this.owner = owner.id;
     this.#connections = connections;
     this.#owners = owner;
+    this.#heartbeat = new SharedHeartbeat(() => owner.heartbeat());
     this.#schema = schema;
     this.#committer = committer;
     this.#reads = new Reads(connections, schema);
@@ -171,6 +174,11 @@ class PostgresBackend implements Backend {
     return this.#listener.watch(wake);
   }
 
+  async heartbeat(): Promise<Heartbeat> {
+    this.#connections.requireOpen();
+    return this.#heartbeat.hold();
+  }
+
   async ownerAlive(owner: string): Promise<boolean> {
     this.#connections.requireOpen();
     return owner === this.owner || this.#owners.alive(owner);
@@ -199,6 +207,7 @@ class PostgresBackend implements Backend {
     await this.#listener.stop();
     await this.#committer.idle();
     await Promise.allSettled(this.#transactions);
+    await this.#heartbeat.end();
     await this.#owners.release();
     await this.#connections.end();
   }

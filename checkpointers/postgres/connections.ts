@@ -63,6 +63,11 @@ export class Connections {
     return new Connections(name, await newPool(config), config, options);
   }
 
+  /** How a connection is made; undefined where that is the affair of a pool of somebody else. */
+  get config(): PgPoolConfig | undefined {
+    return this.#config;
+  }
+
   get retryForMs(): number {
     return this.#options.retryForMs;
   }

@@ -1,14 +1,17 @@
 /**
  * Who has the database open: a row per owner with the time until which it is certainly alive, by the server's clock. Every
- * commit renews it, and a heartbeat does where nothing is committed. A process that is stopped, or whose event loop is blocked
- * for longer than the lease, is taken for dead; what it then stores is judged by rows like anybody's.
+ * commit renews it, and a heartbeat does where nothing is committed: from a timer, or, where runs are executed over a URL, from a
+ * thread. A process that is stopped for longer than the lease, or whose event loop is blocked for so long while the heartbeat is a
+ * timer, is taken for dead; what it then stores is judged by rows like anybody's.
  *
  * The row also holds the number of the owner's last group of commits, which says after a lost answer whether a group has
  * happened, see `commit.ts`.
  */
 
 import { randomUUID } from "node:crypto";
+import type { Heartbeat } from "../heartbeat-thread.ts";
 import type { Connections } from "./connections.ts";
+import { beatOver } from "./heartbeat.ts";
 import { quote } from "./text.ts";
 
 /** Rows of owners that have been dead for so long are removed. */
@@ -22,14 +25,15 @@ export class Owner {
   readonly #connections: Connections;
   readonly #table: string;
   readonly #leaseMs: number;
-  readonly #heartbeat: NodeJS.Timeout;
+  #timer: NodeJS.Timeout | undefined;
   #beating: Promise<unknown> | undefined;
+  #stopped = false;
 
   private constructor(connections: Connections, schema: string, leaseMs: number) {
     this.#connections = connections;
     this.#table = `${quote(schema)}.holdfast_owners`;
     this.#leaseMs = leaseMs;
-    this.#heartbeat = setInterval(() => this.#beat(), leaseMs / 3).unref();
+    this.#useTimer();
   }
 
   static async register(connections: Connections, schema: string, leaseMs: number): Promise<Owner> {
@@ -40,7 +44,7 @@ export class Owner {
         `delete from ${owner.#table} where until < clock_timestamp() - interval '${FORGET_AFTER}'`,
       );
     } catch (error) {
-      clearInterval(owner.#heartbeat);
+      clearInterval(owner.#timer);
       throw error;
     }
     return owner;
@@ -57,12 +61,17 @@ export class Owner {
   }
 
   #insert(group: number): Promise<unknown> {
-    return this.#connections.once(
-      `insert into ${this.#table} (id, until, group_no)
+    const { text, values } = this.#insertion(group);
+    return this.#connections.once(text, values);
+  }
+
+  #insertion(group: number) {
+    return {
+      text: `insert into ${this.#table} (id, until, group_no)
         values ($1, clock_timestamp() + make_interval(secs => $2), $3)
         on conflict (id) do update set until = excluded.until`,
-      [this.id, this.#leaseMs / 1000, group],
-    );
+      values: [this.id, this.#leaseMs / 1000, group],
+    };
   }
 
   /** One at a time; one that fails is made up for by the next. */
@@ -97,8 +106,32 @@ export class Owner {
     return rows.length > 0;
   }
 
+  /** From a thread in place of the timer. With a pool of somebody else the timer stays: a thread can make no connection of it. */
+  async heartbeat(): Promise<Heartbeat> {
+    const { config } = this.#connections;
+    if (config === undefined) return { stop: async () => {} };
+    const everyMs = this.#leaseMs / 3;
+    const { text, values } = this.#insertion(FORGOTTEN);
+    const thread = await beatOver(
+      { config, text, values, everyMs },
+      { begun: () => clearInterval(this.#timer), lost: () => this.#useTimer() },
+    );
+    return {
+      stop: async () => {
+        await thread.stop();
+        this.#useTimer();
+      },
+    };
+  }
+
+  #useTimer(): void {
+    clearInterval(this.#timer);
+    if (!this.#stopped) this.#timer = setInterval(() => this.#beat(), this.#leaseMs / 3).unref();
+  }
+
   stop(): void {
-    clearInterval(this.#heartbeat);
+    this.#stopped = true;
+    clearInterval(this.#timer);
   }
 
   /** Tells the others that this owner is gone. Where the server cannot be reached its lease will say so. */

@@ -26,6 +26,7 @@ import { Connection } from "./connection.ts";
 import { newClient, type RedisClient } from "./driver.ts";
 import { History } from "./history.ts";
 import { type CheckedOptions, checkOptions, checkUrl, type RedisOptions } from "./options.ts";
+import { type Heartbeat, SharedHeartbeat } from "../heartbeat-thread.ts";
 import { Owner } from "./owners.ts";
 import { Reads } from "./reads.ts";
 import { RunReads } from "./run-reads.ts";
@@ -58,7 +59,7 @@ export async function redisBackend(target: string | RedisClient, options: RedisO
     const durability = await inspect(connection, checked);
     const owner = await Owner.register(connection, checked.leaseMs);
     connection.tryFor(checked.retryMs);
-    return new RedisBackend(connection, owner, durability, checked, keys);
+    return new RedisBackend(connection, owner, durability, checked, keys, own ? target : undefined);
   } catch (error) {
     connection.end();
     if (!isHoldfastError(error, "STORAGE_FAILED")) throw error;
@@ -100,6 +101,7 @@ class RedisBackend implements Backend {
   readonly owner: string;
   readonly #connection: Connection;
   readonly #owner: Owner;
+  readonly #heartbeat: SharedHeartbeat;
   readonly #committer: Committer;
   readonly #reads: Reads;
   readonly #history: History;
@@ -114,12 +116,16 @@ class RedisBackend implements Backend {
     durability: BackendDurability,
     options: CheckedOptions,
     keys: string,
+    url: string | undefined,
   ) {
     this.name = connection.name;
     this.capabilities = { processes: "many", durability, transactions: false };
     this.owner = owner.owner;
     this.#connection = connection;
     this.#owner = owner;
+    // With a client of somebody else the timer stays: a thread can make no connection of it.
+    const none: Heartbeat = { stop: async () => {} };
+    this.#heartbeat = new SharedHeartbeat(async () => (url === undefined ? none : owner.heartbeat(url, keys)));
     this.#committer = new Committer(connection, owner.owner, options.ttlMs, options.leaseMs);
     this.#reads = new Reads(connection, keys);
     this.#history = new History(connection);
@@ -188,6 +194,11 @@ class RedisBackend implements Backend {
     return this.#subscriber.watch(wake);
   }
 
+  async heartbeat(): Promise<Heartbeat> {
+    this.#connection.requireOpen();
+    return this.#heartbeat.hold();
+  }
+
   ownerAlive(owner: string): Promise<boolean> {
     return this.#owner.alive(owner);
   }
@@ -203,6 +214,7 @@ class RedisBackend implements Backend {
     await this.#committer.idle();
     await this.#connection.idle();
     this.#connection.tryFor(LEAVE_MS);
+    await this.#heartbeat.end();
     await this.#owner.leave();
     this.#connection.end();
   }

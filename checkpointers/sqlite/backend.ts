@@ -21,18 +21,21 @@ import {
   type WaitQuery,
   type WaitRow,
 } from "holdfast";
+import { type Heartbeat, SharedHeartbeat } from "../heartbeat-thread.ts";
+import { mayWake } from "../may-wake.ts";
 import type { SqliteDatabase } from "../sqlite-driver.ts";
 import { Committer } from "./commit.ts";
 import { storageError } from "./failure.ts";
 import { History } from "./history.ts";
 import { openDatabase } from "./open.ts";
 import { type CheckedOptions, checkFile, checkOptions, type SqliteOptions } from "./options.ts";
-import { observer, Owner, type Ownership } from "./owners.ts";
+import { directoryOf, observer, Owner, type Ownership } from "./owners.ts";
 import { Reads } from "./reads.ts";
 import { RunReads } from "./run-reads.ts";
 import { callBody, type TransactionBody } from "./transaction.ts";
 import { type AroundCommit, Turns, untilFree } from "./turns.ts";
 import { WaitReads } from "./wait-reads.ts";
+import { WakeFile } from "./wake-file.ts";
 
 /**
  * Opens or creates a database file. Its log (`-wal`, `-shm`) and a directory of lock files (`-owners`) stand beside it.
@@ -52,7 +55,7 @@ export async function sqliteBackend(file: string, options: SqliteOptions = {}): 
     return await untilFree(
       path,
       checked.busyTimeoutMs,
-      () => new SqliteBackend(`sqlite:${file}`, db, checked, ownership),
+      () => new SqliteBackend(`sqlite:${file}`, path, db, checked, ownership),
     );
   } catch (error) {
     db.close();
@@ -76,9 +79,11 @@ class SqliteBackend implements Backend {
   readonly #runs: RunReads;
   readonly #clock: Statement;
   readonly #around: AroundCommit;
+  readonly #heartbeat: SharedHeartbeat;
+  readonly #wakeFile: WakeFile;
   #closing: Promise<void> | undefined;
 
-  constructor(name: string, db: SqliteDatabase, options: CheckedOptions, owners: Ownership) {
+  constructor(name: string, path: string, db: SqliteDatabase, options: CheckedOptions, owners: Ownership) {
     this.name = name;
     this.capabilities = {
       processes: "many",
@@ -91,6 +96,8 @@ class SqliteBackend implements Backend {
     this.#owners = owners;
     this.#turns = new Turns(db, name, options.busyTimeoutMs);
     this.#committer = new Committer(db);
+    this.#heartbeat = new SharedHeartbeat(() => owners.heartbeat(options.leaseMs));
+    this.#wakeFile = new WakeFile(name, directoryOf(path));
     this.#around = { before: publishInside, after: () => this.#committer.committed() };
     this.#waits = new WaitReads(db, this.#turns);
     this.#runs = new RunReads(db);
@@ -109,10 +116,13 @@ class SqliteBackend implements Backend {
         careful = true;
         return verdicts;
       }, this.#around);
-      if (!(answer instanceof Promise)) return answer;
-      return answer.catch((error: unknown) => {
-        throw storageError(this.name, error);
-      });
+      if (!(answer instanceof Promise)) return this.#told(group, answer);
+      return answer.then(
+        (verdicts) => this.#told(group, verdicts),
+        (error: unknown) => {
+          throw storageError(this.name, error);
+        },
+      );
     } catch (error) {
       return Promise.reject(storageError(this.name, error));
     }
@@ -172,6 +182,23 @@ class SqliteBackend implements Backend {
     return this.#clock.get() as number;
   }
 
+  /** Tells others of what they may wait for. */
+  #told(group: readonly Commit[], verdicts: readonly Verdict[]): readonly Verdict[] {
+    const now = () => this.now();
+    if (group.some((commit, i) => verdicts[i] === undefined && commit.some((op) => mayWake(op, now))))
+      this.#wakeFile.touch();
+    return verdicts;
+  }
+
+  watch(wake: () => void): Promise<{ close(): Promise<void> }> {
+    return this.#wakeFile.watch(wake);
+  }
+
+  async heartbeat(): Promise<Heartbeat> {
+    this.#turns.requireOpen();
+    return this.#heartbeat.hold();
+  }
+
   async ownerAlive(owner: string): Promise<boolean> {
     this.#turns.requireOpen();
     return this.#owners.alive(owner);
@@ -181,15 +208,19 @@ class SqliteBackend implements Backend {
   async transaction<T>(body: TransactionBody<T>): Promise<T> {
     this.#requireWritable();
     let bodyFailed = false;
+    let done: Commit = [];
     try {
-      return await this.#turns.write(() => {
+      const answer = await this.#turns.write(() => {
         bodyFailed = true;
         const { ops, value } = callBody(this.#db, body);
         bodyFailed = false;
         const verdict = this.#committer.applyAlone(ops);
         if (verdict !== undefined) throw verdict;
+        done = ops;
         return value;
       }, this.#around);
+      this.#told([done], [undefined]);
+      return answer;
     } catch (error) {
       throw bodyFailed ? error : storageError(this.name, error);
     }
@@ -201,7 +232,9 @@ class SqliteBackend implements Backend {
   }
 
   async #close(): Promise<void> {
+    this.#wakeFile.close();
     await this.#turns.close();
+    await this.#heartbeat.end();
     try {
       // The last connection does this by closing; the others leave a short log behind.
       if (!this.#readonly) this.#db.pragma("wal_checkpoint(passive)");

@@ -18,6 +18,11 @@ export interface SqliteOptions {
    * default 10,000. The event loop goes on meanwhile.
    */
   readonly busyTimeoutMs?: number | undefined;
+  /**
+   * How long a process that executes runs counts as alive after its last sign of life, in milliseconds, at least 1000,
+   * default 10,000; others count as alive for as long as they exist. See the guide on runs.
+   */
+  readonly leaseMs?: number | undefined;
   /** Only reads: nothing is created or migrated, commits fail with NOT_SUPPORTED. Default false. */
   readonly readonly?: boolean | undefined;
 }
@@ -25,13 +30,15 @@ export interface SqliteOptions {
 export interface CheckedOptions {
   readonly synchronous: Synchronous;
   readonly busyTimeoutMs: number;
+  readonly leaseMs: number;
   readonly readonly: boolean;
 }
 
 const LEVELS: readonly Synchronous[] = ["FULL", "NORMAL", "OFF"];
-const NAMES = ["synchronous", "busyTimeoutMs", "readonly"];
+const NAMES = ["synchronous", "busyTimeoutMs", "leaseMs", "readonly"];
 const BUSY_TIMEOUT_MS = 10_000;
-const BUSY_TIMEOUT_MS_MAX = 2 ** 31 - 1;
+const TIMER_MS_MAX = 2 ** 31 - 1;
+const LEASE_MS = 10_000;
 
 /** Refuses names that are no option; `more` are the names that a caller knows besides. */
 export function checkNames(options: object, more: readonly string[] = []): void {
@@ -40,17 +47,19 @@ export function checkNames(options: object, more: readonly string[] = []): void 
 
 export function checkOptions(options: SqliteOptions): CheckedOptions {
   checkNames(options);
-  const { synchronous = "FULL", busyTimeoutMs = BUSY_TIMEOUT_MS, readonly = false } = options;
+  const { synchronous = "FULL", busyTimeoutMs = BUSY_TIMEOUT_MS } = options;
+  const { leaseMs = LEASE_MS, readonly = false } = options;
   if (!LEVELS.includes(synchronous)) {
     const near = LEVELS.find((level) => level === String(synchronous).toUpperCase());
     throw invalid(
       `The option synchronous is ${show(synchronous)}, but must be "FULL", "NORMAL" or "OFF".${near ? ` Did you mean "${near}"?` : ""}`,
     );
   }
-  wholeMs("busyTimeoutMs", busyTimeoutMs, 0, BUSY_TIMEOUT_MS_MAX);
+  wholeMs("busyTimeoutMs", busyTimeoutMs, 0, TIMER_MS_MAX);
+  wholeMs("leaseMs", leaseMs, 1000, TIMER_MS_MAX);
   if (typeof readonly !== "boolean")
     throw invalid(`The option readonly is ${show(readonly)}, but must be true or false.`);
-  return { synchronous, busyTimeoutMs, readonly };
+  return { synchronous, busyTimeoutMs, leaseMs, readonly };
 }
 
 /** Refuses names that SQLite does not take for a file of that name. */

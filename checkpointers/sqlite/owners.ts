@@ -1,6 +1,7 @@
 /**
  * Who has a database file open: one lock file per owner, in a directory beside the database. The lock is released by
- * the operating system when the process ends, however it ends, and kept while the process is stopped.
+ * the operating system when the process ends, however it ends, and kept while the process is stopped. An owner that gives
+ * signs of life counts as gone also when those have ended, see `heartbeat.ts`.
  *
  * A missing lock file is a dead owner: nothing but its owner, or somebody who holds its lock, removes one.
  */
@@ -9,7 +10,10 @@ import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { HoldfastError, isHoldfastError } from "holdfast";
+import type { Heartbeat } from "../heartbeat-thread.ts";
 import { acquireLock, lockHeld, type ProcessLock } from "../process-lock.ts";
+import { BEAT_SUFFIX, beatInto, hasExpired } from "./heartbeat.ts";
+import { WAKE_NAME } from "./wake-file.ts";
 
 const SUFFIX = ".lock";
 /** A name is a random UUID; anything else in the directory is left alone. */
@@ -20,8 +24,10 @@ const ATTEMPTS = 20;
 /** How a backend knows owners, itself among them. */
 export interface Ownership {
   readonly owner: string;
-  /** False only where the owner is provably gone. */
+  /** False only where the owner is provably gone, or has given signs of life and stopped. */
   alive(owner: string): boolean;
+  /** From now on this owner gives signs of life, each good for `leaseMs`. */
+  heartbeat(leaseMs: number): Promise<Heartbeat>;
   release(): void;
 }
 
@@ -29,7 +35,12 @@ export interface Ownership {
 export function observer(path: string): Ownership {
   const owner = randomUUID();
   const directory = directoryOf(path);
-  return { owner, alive: (other) => other === owner || isHeld(directory, other), release: () => {} };
+  return {
+    owner,
+    alive: (other) => other === owner || isAlive(directory, other),
+    heartbeat: async () => ({ stop: async () => {} }),
+    release: () => {},
+  };
 }
 
 export class Owner implements Ownership {
@@ -73,24 +84,30 @@ export class Owner implements Ownership {
   }
 
   alive(owner: string): boolean {
-    return owner === this.owner || isHeld(this.#directory, owner);
+    return owner === this.owner || isAlive(this.#directory, owner);
+  }
+
+  heartbeat(leaseMs: number): Promise<Heartbeat> {
+    return beatInto(join(this.#directory, this.owner + BEAT_SUFFIX), leaseMs);
   }
 
   release(): void {
+    rmSync(join(this.#directory, this.owner + BEAT_SUFFIX), { force: true });
     rmSync(join(this.#directory, this.owner + SUFFIX), { force: true });
     this.#lock.release();
     removeIfEmpty(this.#directory);
   }
 }
 
-function directoryOf(path: string): string {
+/** Beside the database at `path`. */
+export function directoryOf(path: string): string {
   return `${path}-owners`;
 }
 
-function isHeld(directory: string, owner: string): boolean {
+function isAlive(directory: string, owner: string): boolean {
   const name = owner + SUFFIX;
   // Names that no owner ever had are no paths into other directories.
-  return LOCK_NAME.test(name) && lockHeld(join(directory, name));
+  return LOCK_NAME.test(name) && lockHeld(join(directory, name)) && !hasExpired(join(directory, owner + BEAT_SUFFIX));
 }
 
 /** Removes the lock files of dead owners, each only while holding its lock. */
@@ -100,6 +117,7 @@ async function sweep(directory: string, own: string): Promise<void> {
     if (name === own + SUFFIX || !LOCK_NAME.test(name) || lockHeld(file) || !existsSync(file)) continue;
     const lock = await acquireLock(file);
     if (lock === undefined) continue;
+    rmSync(file.slice(0, -SUFFIX.length) + BEAT_SUFFIX, { force: true });
     rmSync(file, { force: true });
     lock.release();
   }
@@ -107,6 +125,7 @@ async function sweep(directory: string, own: string): Promise<void> {
 
 function removeIfEmpty(directory: string): void {
   try {
+    if (readdirSync(directory).every((name) => name === WAKE_NAME)) rmSync(join(directory, WAKE_NAME), { force: true });
     rmdirSync(directory);
   } catch {
     // Others have it open.

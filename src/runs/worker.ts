@@ -83,6 +83,7 @@ export class Worker {
   #nextDueWaits = 0;
   #looks = 0;
   #loop: Promise<void> | undefined;
+  #heartbeat: { stop(): Promise<void> } | undefined;
 
   constructor(parts: WorkerParts, options: Required<WorkerOptions>) {
     this.#parts = parts;
@@ -135,6 +136,7 @@ export class Worker {
     for (const { execution } of this.#running.values()) tell(execution);
     await this.#loop;
     while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+    await this.#heartbeat?.stop();
     await this.#wake.close();
   }
 
@@ -146,6 +148,7 @@ export class Worker {
         // Before the first look, so that nothing comes in between; a store that fails here is asked again.
         if (!watching) await this.#wake.open();
         watching = true;
+        this.#heartbeat ??= await this.#parts.ledger.backend.heartbeat?.();
         await this.#lookForDead();
         pause = Math.min(await this.#decideDue(), this.#nextDead - performance.now());
         pause = Math.min(pause, await this.#claimDue());

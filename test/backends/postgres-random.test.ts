@@ -44,4 +44,4 @@ test("whatever is committed, Postgres answers in the words of the contract and k
     runs,
   );
   await postgres.close();
-});
+}, 300_000);

@@ -99,15 +99,17 @@ describe("what a run costs", () => {
       await accept(backend, ...kept.map((row) => run(row, null)));
       if (maintenance !== "nothing") await query(`${maintenance} ${quoted(schema)}.holdfast_runs`);
       const poll = (dueBy: number) => touched(pool, () => backend.dueRuns({ dueBy, limit: 10 }));
-      // Two of each graph: its name, and its earliest moment. Of a long queue no more than what is asked for, of each graph,
-      // and then what is handed over.
-      expect({
-        nothingDue: await poll(0),
-        allKeptBack: await poll(2),
-        twoGraphs: await touched(pool, () => backend.dueRuns({ dueBy: 0, limit: 10, graphs: ["g1", "x"] })),
-        nextDue: await touched(pool, () => backend.nextDue({})),
-        longQueue: await poll(5000),
-      }).toEqual({ nothingDue: 8, allKeptBack: 8, twoGraphs: 1, nextDue: 8, longQueue: 71 });
+      // Two of each graph: its name, and its earliest moment; and one more where statistics lead the planner to look at the
+      // end of an index. Of a long queue no more than what is asked for, of each graph, and then what is handed over.
+      const two = { dueBy: 0, limit: 10, graphs: ["g1", "x"] };
+      for (const [reads, most] of [
+        [await poll(0), 9],
+        [await poll(2), 9],
+        [await touched(pool, () => backend.dueRuns(two)), 2],
+        [await touched(pool, () => backend.nextDue({})), 9],
+        [await poll(5000), 72],
+      ] as const)
+        expect(reads).toBeLessThanOrEqual(most);
       expect((await backend.dueRuns({ dueBy: 5000, limit: 10 })).length).toBe(10);
     },
   );

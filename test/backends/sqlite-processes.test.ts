@@ -1,5 +1,6 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setInterval } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { sqliteBackend } from "../../checkpointers/sqlite/backend.ts";
@@ -139,6 +140,38 @@ test("the owner of a killed process is dead, that of a stopped one is alive", as
   const locks = readdirSync(`${file}-owners`).sort();
   expect(locks).toEqual([backend.owner, stopped.owner, next.owner].map((owner) => `${owner}.lock`).sort());
   expect(await next.ownerAlive(stopped.owner)).toBe(true);
+});
+
+test("an owner that gives signs of life counts as gone while it is stopped for longer than its lease, and not because it is busy", async () => {
+  const file = join(await scratchDirectory(), "x.db");
+  const backend = await open(file);
+  const child = runChild(`
+    ${prelude(file)}
+    const backend = await sqliteBackend(file, { leaseMs: 1000 });
+    await backend.heartbeat();
+    console.log(backend.owner);
+    const until = process.hrtime.bigint() + 3_000_000_000n;
+    while (process.hrtime.bigint() < until);
+    console.log("was busy");
+    await told();`);
+  const owner = await child.line();
+  const beats = `${file}-owners/${owner}.beat`;
+  // Each sign of life is another moment; of two, one was given while the event loop was busy.
+  const next = async (than: string) => {
+    for await (const _ of setInterval(10)) if (readFileSync(beats, "utf8") !== than) return readFileSync(beats, "utf8");
+    throw new Error("the interval has ended");
+  };
+  await next(await next(readFileSync(beats, "utf8")));
+  expect(await backend.ownerAlive(owner)).toBe(true);
+  await child.line();
+  expect(await backend.ownerAlive(owner)).toBe(true);
+  await child.signal("SIGSTOP");
+  const last = BigInt(readFileSync(beats, "utf8").trim());
+  for await (const _ of setInterval(10)) if (process.hrtime.bigint() / 1_000_000n > last) break;
+  expect(await backend.ownerAlive(owner)).toBe(false);
+  await child.signal("SIGCONT");
+  await next(`${last}`.padStart(20));
+  expect(await backend.ownerAlive(owner)).toBe(true);
 });
 
 test("nothing is left beside a file that everybody has closed", async () => {

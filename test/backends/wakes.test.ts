@@ -1,14 +1,17 @@
-/** Whoever listens is told of commits that it may be waiting for: memory, Postgres and Redis. */
+/** Whoever listens is told of commits that it may be waiting for: memory, SQLite, Postgres and Redis. */
 
+import { join } from "node:path";
 import type { Backend } from "holdfast";
 import { memoryBackend } from "holdfast/checkpointers/memory";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
 import { MemoryState } from "../../checkpointers/memory/state.ts";
 import { postgresBackend } from "../../checkpointers/postgres/backend.ts";
 import { redisBackend } from "../../checkpointers/redis/backend.ts";
+import { sqliteBackend } from "../../checkpointers/sqlite/backend.ts";
 import { accept, checkpoint, move, moved, run, runRow, wait, waitRow } from "../../src/testing/backend-rows.ts";
 import { redisAvailable, removeRedisStore, sharedRedis } from "../servers/redis.ts";
 import { newSchema } from "../servers/schemas.ts";
+import { scratchDirectory } from "./scratch.ts";
 import { watching } from "./wakes.ts";
 
 /** Opens a store again and again, as processes would. */
@@ -16,6 +19,10 @@ const stores: Readonly<Record<string, () => Promise<() => Promise<Backend>>>> = 
   async memory() {
     const state = new MemoryState();
     return async () => memoryBackend({ state });
+  },
+  async SQLite() {
+    const file = join(await scratchDirectory(), "wakes.db");
+    return () => sqliteBackend(file);
   },
   async Postgres() {
     const schema = await newSchema();

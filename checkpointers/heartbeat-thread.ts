@@ -1,0 +1,88 @@
+/**
+ * A thread that gives signs of life for its process: they come also while the event loop is busy, and end when the process is
+ * stopped or has died.
+ *
+ * The thread's program is a text, because it must start from sources, from compiled files and from bundles alike.
+ */
+
+import { once } from "node:events";
+import { setTimeout as wait } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+
+export interface Heartbeat {
+  /** Resolves when the thread has ended. Idempotent. */
+  stop(): Promise<void>;
+}
+
+/** For what a thread has under way when it is told to end, and for its first sign of life. */
+const WAIT_MS = 1000;
+
+export interface HeartbeatEvents {
+  /** The first sign of life was given. */
+  readonly begun?: () => void;
+  /** The thread has ended by itself. */
+  readonly lost?: () => void;
+}
+
+/**
+ * Starts `program`, which finds `data` in `workerData`, posts a message when a sign of life was given, and ends when it is sent
+ * one. Resolves with the first sign, or when none can be given for the time being. It keeps no process alive.
+ */
+export async function startHeartbeat(program: string, data: object, events: HeartbeatEvents): Promise<Heartbeat> {
+  // None of the process's own flags: they may say that a text is a module, or load what the thread has no use for.
+  const options = { eval: true, workerData: data, execArgv: [], name: "holdfast-heartbeat" };
+  const thread = new Worker(program, options);
+  let stopped = false;
+  // Whatever it fails of, it has ended then.
+  thread.on("error", () => {});
+  const ended = once(thread, "exit");
+  thread.on("exit", () => {
+    if (!stopped) events.lost?.();
+  });
+  const begun = once(thread, "message");
+  thread.once("message", () => {
+    if (!stopped) events.begun?.();
+  });
+  thread.unref();
+  await Promise.race([begun, ended, wait(WAIT_MS)]);
+  return {
+    stop: async () => {
+      stopped = true;
+      thread.postMessage("end");
+      await Promise.race([ended, wait(WAIT_MS)]);
+      await thread.terminate();
+    },
+  };
+}
+
+/** One heartbeat for all who ask: it ends when each of them has stopped it, or all at once. */
+export class SharedHeartbeat {
+  readonly #start: () => Promise<Heartbeat>;
+  #holders = 0;
+  #heartbeat: Promise<Heartbeat> | undefined;
+
+  constructor(start: () => Promise<Heartbeat>) {
+    this.#start = start;
+  }
+
+  async hold(): Promise<Heartbeat> {
+    this.#holders += 1;
+    let held = true;
+    const stop = async () => {
+      if (!held) return;
+      held = false;
+      this.#holders -= 1;
+      if (this.#holders === 0) await this.end();
+    };
+    this.#heartbeat ??= this.#start();
+    await this.#heartbeat;
+    return { stop };
+  }
+
+  /** For all, whoever holds it. */
+  async end(): Promise<void> {
+    const heartbeat = await this.#heartbeat;
+    this.#heartbeat = undefined;
+    await heartbeat?.stop();
+  }
+}
