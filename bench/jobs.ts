@@ -4,6 +4,7 @@ import { type CountsJob, measureCounts } from "./measure/counts.ts";
 import { type EffectJob, measureEffect, measureResume, type ResumeJob } from "./measure/effects.ts";
 import { type GrowthJob, measureGrowth } from "./measure/growth.ts";
 import { measureRead, type ReadJob, type SeedJob, seed } from "./measure/read.ts";
+import { measureRest, type RestJob } from "./measure/rest.ts";
 import { measureSerialization, type SerializationJob } from "./measure/serialization.ts";
 import { type FanOutJob, measureFanOut } from "./measure/fan-out.ts";
 import { measureSteps, type StepsJob } from "./measure/steps.ts";
@@ -23,7 +24,8 @@ export type Job =
   | WaitsJob
   | ThreadsJob
   | StepsJob
-  | FanOutJob;
+  | FanOutJob
+  | RestJob;
 
 /** Named numbers; their meaning stands at the measuring function. */
 export function runJob(job: Job, dir: string): Promise<Record<string, number>> {
@@ -52,6 +54,8 @@ export function runJob(job: Job, dir: string): Promise<Record<string, number>> {
       return measureSteps(job, dir);
     case "fan-out":
       return measureFanOut(job, dir);
+    case "rest":
+      return measureRest(job, dir);
     default: {
       const never: never = job;
       return never;

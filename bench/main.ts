@@ -27,6 +27,7 @@ import { type BenchName, type Options, readOptions, USAGE } from "./options.ts";
 import { postgresFanOut, postgresSteps, postgresSupersteps, postgresThreads } from "./postgres.ts";
 import { deltaRead, postgresRead, read, tips } from "./read.ts";
 import { redisSupersteps } from "./redis.ts";
+import { rest } from "./rest.ts";
 import { type Environment, type Run, readRuns, reportOf } from "./report.ts";
 import type { Bench } from "./rounds.ts";
 import { serialization } from "./serialization.ts";
@@ -48,6 +49,7 @@ const benches: Readonly<Record<BenchName, readonly ((bench: Bench) => Promise<Li
   resume: [resume],
   serde: [serialization],
   waits: [waits],
+  rest: [rest],
   threads: [threads],
   postgres: [postgresSupersteps, postgresThreads, postgresFanOut, postgresSteps],
   redis: [redisSupersteps],

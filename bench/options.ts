@@ -13,6 +13,7 @@ export const NAMES = [
   "resume",
   "serde",
   "waits",
+  "rest",
   "threads",
   "postgres",
   "redis",

@@ -18,6 +18,7 @@ export type { SqliteOptions, Synchronous } from "./options.ts";
  */
 export async function sqlite(file: string, options: SqliteOptions & CheckpointerOptions = {}): Promise<Checkpointer> {
   checkNames(options, CHECKPOINTER_OPTIONS);
-  const { synchronous, busyTimeoutMs, readonly, ...checkpointer } = options;
-  return new Checkpointer(await sqliteBackend(file, { synchronous, busyTimeoutMs, readonly }), checkpointer);
+  const { synchronous, busyTimeoutMs, leaseMs, readonly, ...checkpointer } = options;
+  const backend = await sqliteBackend(file, { synchronous, busyTimeoutMs, leaseMs, readonly });
+  return new Checkpointer(backend, checkpointer);
 }

@@ -227,7 +227,7 @@ const badOptions: [options: object, says: RegExp][] = [
   [{ synchronos: "FULL" }, /no option "synchronos".*Did you mean synchronous/],
   [{ busyTimeout: 5 }, /Did you mean busyTimeoutMs/],
   [{ readOnly: true }, /Did you mean readonly/],
-  [{ anything: 1 }, /Its options are synchronous, busyTimeoutMs, readonly/],
+  [{ anything: 1 }, /Its options are synchronous, busyTimeoutMs, leaseMs, readonly/],
   [{ synchronous: "full" }, /Did you mean "FULL"/],
   [{ synchronous: 1 }, /must be "FULL", "NORMAL" or "OFF"/],
   [{ busyTimeoutMs: -1 }, /busyTimeoutMs is -1/],
