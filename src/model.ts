@@ -174,6 +174,20 @@ export const RUN_MOVES: Readonly<Record<RunStatus, readonly RunStatus[]>> = {
   cancelled: [],
 };
 
+/**
+ * The `Run.status` of LangGraph's servers that comes nearest to each. A run that its deadline has cancelled is `timeout` there.
+ */
+export const LANGGRAPH_STATUS = {
+  queued: "pending",
+  running: "running",
+  waiting: "interrupted",
+  retrying: "pending",
+  parked: "interrupted",
+  succeeded: "success",
+  failed: "error",
+  cancelled: "interrupted",
+} as const satisfies Readonly<Record<RunStatus, string>>;
+
 /** Whether nothing may follow this status. */
 export function isEnded(status: RunStatus): boolean {
   return RUN_MOVES[status].length === 0;

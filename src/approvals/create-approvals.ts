@@ -5,6 +5,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Backend } from "../backend.ts";
 import { type Checkpointer, isCheckpointer } from "../checkpointer.ts";
 import { HoldfastError } from "../errors.ts";
+import type { Runtime } from "../runs/runtime.ts";
 import type { Authenticate } from "./access.ts";
 import type { ThreadRef } from "./back-off.ts";
 import { httpApp } from "./http-app.ts";
@@ -26,6 +27,11 @@ export interface ApprovalsOptions {
    * (`configurable.graph_id`); where they named none, with the only one there is.
    */
   readonly graphs: Graphs;
+  /**
+   * Where runs are queued that are asked for, to be executed by its workers, here or in other processes: of the same checkpointer. Without it
+   * they are executed in this process.
+   */
+  readonly runtime?: Runtime | undefined;
   /** Who sends a request. Without it only connections from this machine are served, as user "local". */
   readonly authenticate?: Authenticate | undefined;
   /** What a thread's run needs beside `thread_id`, `graph_id` and `owner`: context, callbacks, recursion limit. */
@@ -65,6 +71,7 @@ export interface Approvals {
 const KNOWN: Readonly<Record<keyof ApprovalsOptions, true>> = {
   checkpointer: true,
   graphs: true,
+  runtime: true,
   authenticate: true,
   config: true,
   onError: true,
@@ -79,11 +86,11 @@ const KNOWN: Readonly<Record<keyof ApprovalsOptions, true>> = {
  */
 export function createApprovals(options: ApprovalsOptions): Approvals {
   const { bodyBytesMax, intervalMs, runsMax } = checked(options);
-  const { checkpointer, graphs, authenticate, config, onError } = options;
+  const { checkpointer, graphs, runtime, authenticate, config, onError } = options;
   const report = reporter(onError);
   const runner = new ThreadRunner({ checkpointer, graphs, config, report });
   const sweep = new Sweep(checkpointer.waitLedger, runner, report, runsMax);
-  const app = httpApp({ checkpointer, graphs, runner, authenticate, report, bodyBytesMax });
+  const app = httpApp({ checkpointer, graphs, runner, runtime, authenticate, report, bodyBytesMax });
   const timer = new SweepTimer(sweep, checkpointer.backend, report, intervalMs);
   return {
     fetch: async (request, connection, context) => app.fetch(request, connection as object, context as never),
@@ -177,6 +184,11 @@ function checked(options: ApprovalsOptions) {
   const { checkpointer, graphs, authenticate, config, onError } = options;
   if (!isCheckpointer(checkpointer)) throw invalid("`checkpointer` must be a Holdfast checkpointer");
   if (typeof graphs !== "object" || graphs === null) throw invalid("`graphs` must be { name: compiled graph, … }");
+  if (options.runtime !== undefined && options.runtime.checkpointer !== checkpointer)
+    throw new HoldfastError(
+      "FOREIGN_CHECKPOINTER",
+      "createApprovals: `runtime` must be a runtime of the same checkpointer object that is given here.",
+    );
   for (const [name, graph] of Object.entries(graphs)) checkGraph(name, graph, checkpointer);
   for (const [name, given] of Object.entries({ authenticate, config, onError })) {
     if (given !== undefined && typeof given !== "function") throw invalid(`\`${name}\` must be a function`);

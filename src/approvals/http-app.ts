@@ -10,11 +10,13 @@ import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { HTTPException } from "hono/http-exception";
 import type { Checkpointer } from "../checkpointer.ts";
+import type { Runtime } from "../runs/runtime.ts";
 import { type Authenticate, type Identity, identify, requireJson } from "./access.ts";
 import { answerRoutes } from "./answer-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { pageRoute } from "./page-route.ts";
 import { answerOf, Problem } from "./problem.ts";
+import { runRoutes } from "./run-routes.ts";
 import { threadRoutes } from "./thread-routes.ts";
 import type { Graphs, Report, ThreadRunner } from "./thread-runner.ts";
 import { waitRoutes } from "./wait-routes.ts";
@@ -23,6 +25,8 @@ export interface HttpParts {
   readonly checkpointer: Checkpointer;
   readonly graphs: Graphs;
   readonly runner: ThreadRunner;
+  /** Whose workers execute the runs that are asked for; without one, this process does. */
+  readonly runtime: Runtime | undefined;
   readonly authenticate: Authenticate | undefined;
   readonly report: Report;
   readonly bodyBytesMax: number;
@@ -68,6 +72,7 @@ export function httpApp(parts: HttpParts): HttpApp {
   answerRoutes(app, parts);
   eventRoutes(app, parts);
   threadRoutes(app, parts);
+  if (parts.runtime !== undefined) runRoutes(app, parts, parts.runtime);
   app.doc31("/openapi.json", {
     openapi: "3.1.0",
     info: {
@@ -106,13 +111,20 @@ function json(bodyBytesMax: number): MiddlewareHandler<HttpEnv> {
   });
   return async (c, next) => {
     if (c.req.method === "GET" || c.req.method === "HEAD") return next();
-    requireJson(c.req.raw);
+    if (!isBare(c.req.raw)) requireJson(c.req.raw);
     return limited(c, async () => {
       if (depthOf(await c.req.text()) > DEEPEST)
         throw new Problem("INVALID_REQUEST", `The body is nested more than ${DEEPEST} deep.`);
       await next();
     });
   };
+}
+
+/** A cancel of LangGraph's client has no body. A page of another site could send such a request, and then names itself. */
+function isBare({ headers, url }: Request): boolean {
+  if (headers.has("content-type") || Number(headers.get("content-length") ?? 0) !== 0) return false;
+  const origin = headers.get("origin");
+  return new URL(url).pathname.endsWith("/cancel") && (origin === null || origin === new URL(url).origin);
 }
 
 /** Of JSON text; brackets inside of strings do not count. */

@@ -34,6 +34,10 @@ export type HttpCode = keyof typeof HTTP_CODES;
 const LIBRARY_CODES: Partial<Record<ErrorCode, 400 | 404 | 409 | 413 | 422>> = {
   INVALID_ID: 400,
   UNKNOWN_WAIT: 404,
+  UNKNOWN_RUN: 404,
+  RUN_ENDED: 409,
+  RUN_KEY_REUSED: 409,
+  THREAD_HAS_RUN: 409,
   ALREADY_ANSWERED: 409,
   WAIT_CHANGED: 409,
   THREAD_WAITING: 409,
@@ -53,6 +57,7 @@ const STORAGE_CODES: readonly ErrorCode[] = [
   "CLOSED",
   "WAIT_CONFLICT",
   "DECISION_CONFLICT",
+  "RUN_CONFLICT",
 ];
 
 /** Messages for whoever asks over HTTP, where the library's own speak to a program. */
@@ -62,6 +67,8 @@ const MESSAGES: Partial<Record<ErrorCode, (error: HoldfastError) => string>> = {
       ? `There is no wait with id ${JSON.stringify(id)}.`
       : `Nobody waits for event ${JSON.stringify(event)}${thread === undefined ? "" : ` in thread ${JSON.stringify(thread)}`}. ` +
         "Events are not kept for later: send it again once the thread waits for it.",
+  UNKNOWN_RUN: ({ details: { id } }) => `There is no run with id ${JSON.stringify(id)}.`,
+  RUN_ENDED: ({ details: { id } }) => `Run ${String(id)} has ended.`,
   THREAD_WAITING: ({ details: { thread } }) =>
     `Thread ${JSON.stringify(thread)} waits for the answers named in the details. New input would drop that, so it was refused and ` +
     'nothing of it is stored. Answer them, or send `"on_paused": "supersede"` to drop them on purpose.',

@@ -88,15 +88,15 @@ const RESERVED =
   /^(?:__|checkpoint_|langgraph_|(?:thread_id|graph_id|assistant_id|run_id|owner|on_paused|effects|task_id)$)/;
 
 /** @throws Problem UNSUPPORTED_FIELD */
-export function checkRunBody(body: RunBody): void {
+export function checkRunBody(body: RunBody, queued: boolean): void {
   for (const field of REFUSED) if (body[field] !== undefined && body[field] !== null) throw unsupported(field);
   const { command, multitask_strategy, config } = body;
   if (command?.update !== undefined && command.update !== null) throw unsupported("command.update");
   if (command?.goto !== undefined && command.goto !== null) throw unsupported("command.goto");
   if (isResume(body) && body.input !== undefined && body.input !== null)
     throw new Problem("INVALID_REQUEST", "A run has an input or a command, not both.");
-  if (multitask_strategy != null && multitask_strategy !== "reject")
-    throw unsupported("multitask_strategy", 'only "reject" is served');
+  if (!queued && multitask_strategy != null && multitask_strategy !== "reject")
+    throw unsupported("multitask_strategy", 'only "reject" is served without a runtime');
   for (const key of Object.keys(config?.configurable ?? {}))
     if (RESERVED.test(key)) throw unsupported(`config.configurable.${key}`, "the server sets it");
 }
@@ -140,6 +140,6 @@ export function assistantId(graph: string): string {
   return digest.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
-function unsupported(field: string, why = "it is not served here"): Problem {
+export function unsupported(field: string, why = "it is not served here"): Problem {
   return new Problem("UNSUPPORTED_FIELD", `${field}: ${why}. Nothing was started.`, { field });
 }

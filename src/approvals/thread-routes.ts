@@ -1,7 +1,8 @@
 /**
  * Starting runs and reading state, in the shapes of LangGraph's servers, so that `@langchain/langgraph-sdk` can be used.
  *
- * A run is answered when its input is stored; it goes on in this process. A thread is its owner's: to everybody else it
+ * A run is answered when its input is stored; it goes on in this process, or, where there is a runtime, in any that has a
+ * worker. A thread is its owner's: to everybody else it
  * is not there.
  */
 
@@ -10,10 +11,13 @@ import { createRoute, z } from "@hono/zod-openapi";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { originOf, type ThreadOrigin } from "../thread-origin.ts";
 import { threadWaiting } from "../thread-waits.ts";
+import type { RunRecord } from "../runs/run-record.ts";
+import type { Runtime } from "../runs/runtime.ts";
 import type { Identity } from "./access.ts";
 import type { ThreadRef } from "./back-off.ts";
 import type { HttpApp, HttpParts } from "./http-app.ts";
 import { Problem } from "./problem.ts";
+import { checkQueuedBody, ownRuns, queueGoOn, queueInput, runView } from "./queued-runs.ts";
 import { answersOf, record } from "./recording.ts";
 import { answers, jsonAnswer, jsonBody } from "./route-answers.ts";
 import {
@@ -25,6 +29,7 @@ import {
   runConfig,
   runSchema,
 } from "./run-request.ts";
+import { resultOf } from "./run-routes.ts";
 import { type Snapshot, threadState } from "./thread-state.ts";
 
 const threadParam = z.object({ thread: z.string().min(1).max(4000) });
@@ -35,7 +40,7 @@ const create = createRoute({
   summary: "Start a run, answer a question, or go on; in LangGraph's own shape",
   request: { params: threadParam, body: jsonBody(runBodySchema) },
   responses: {
-    200: jsonAnswer("The run: its input is stored, and it goes on here.", runSchema),
+    200: jsonAnswer("The run: its input is stored, and it goes on.", runSchema),
     ...answers(400, 401, 403, 404, 409, 413, 415, 422),
   },
 });
@@ -54,15 +59,44 @@ const state = createRoute({
   },
 });
 
+const waitFor = createRoute({
+  method: "post",
+  path: "/threads/{thread}/runs/wait",
+  summary: "The same, answered when the run has ended or waits, with the thread's values",
+  request: { params: threadParam, body: jsonBody(runBodySchema) },
+  responses: {
+    200: jsonAnswer("As of `join`.", z.record(z.string(), z.unknown())),
+    ...answers(400, 401, 403, 404, 409, 413, 415, 422),
+  },
+});
+
 export function threadRoutes(app: HttpApp, parts: HttpParts): void {
+  const { runtime } = parts;
+  const place = (thread: string, run: string) => `/threads/${encodeURIComponent(thread)}/runs/${run}`;
+
   app.openapi(create, async (c) => {
     const { thread } = c.req.valid("param");
     const body = c.req.valid("json");
-    checkRunBody(body);
-    const run = await startRun(parts, thread, body, c.var.identity);
-    c.header("content-location", `/threads/${encodeURIComponent(thread)}/runs/${run.run_id}`);
+    checkRunBody(body, runtime !== undefined);
+    const key = c.req.header("idempotency-key");
+    const run =
+      runtime === undefined
+        ? await startRun(parts, thread, body, c.var.identity)
+        : runView(await queueRun(parts, runtime, thread, body, c.var.identity, key));
+    c.header("content-location", place(thread, run.run_id));
     return c.json(run, 200);
   });
+
+  if (runtime !== undefined)
+    app.openapi(waitFor, async (c) => {
+      const { thread } = c.req.valid("param");
+      const body = c.req.valid("json");
+      checkRunBody(body, true);
+      const key = c.req.header("idempotency-key");
+      const run = await queueRun(parts, runtime, thread, body, c.var.identity, key);
+      c.header("content-location", place(thread, run.id));
+      return c.json(await resultOf(parts, await runtime.wait(run.id, { signal: c.req.raw.signal })), 200);
+    });
 
   app.openapi(state, async (c) => {
     const { thread } = c.req.valid("param");
@@ -100,25 +134,57 @@ async function startRun(parts: HttpParts, thread: string, body: RunBody, identit
   };
 }
 
+/** As {@link startRun}, for the workers of a runtime. */
+async function queueRun(
+  parts: HttpParts,
+  runtime: Runtime,
+  thread: string,
+  body: RunBody,
+  identity: Identity,
+  key: string | undefined,
+): Promise<RunRecord> {
+  checkQueuedBody(body);
+  const graph = graphOf(parts, body.assistant_id);
+  const found = await findThread(parts, thread, identity);
+  const hasRuns = found === undefined && (await runtime.list({ thread, limit: 1 })).length > 0;
+  if (hasRuns && !(await ownRuns(runtime, thread, identity))) throw unknownThread(thread);
+  const fresh = body.input !== undefined && body.input !== null;
+  if (found === undefined && !hasRuns && (!fresh || body.if_not_exists === "reject")) throw unknownThread(thread);
+  const ref: ThreadRef = { thread, graph, owner: identity.owner ?? found?.owner };
+  if (!fresh) {
+    if (found?.graph_id !== undefined && found.graph_id !== graph) throw wrongGraph(thread, found.graph_id, graph);
+    return queueGoOn(parts, runtime, ref, body, identity);
+  }
+  // What a run left unfinished is for the next one to take over or to end; what nobody's run has left would be dropped.
+  if (found !== undefined && (await runtime.activeRuns(thread)).length === 0) await refuseUnfinished(parts, ref, found);
+  return queueInput(runtime, ref, body, key);
+}
+
 /** A new input. What the thread still has to do would be dropped by it: only on purpose. */
 async function begin(
-  { checkpointer, graphs, runner }: HttpParts,
+  parts: HttpParts,
   ref: ThreadRef,
   found: ThreadOrigin | undefined,
   body: RunBody,
   config: RunnableConfig,
 ): Promise<void> {
-  const { thread } = ref;
-  if (found !== undefined && body.on_paused !== "supersede") {
-    const waits = await checkpointer.waitLedger.rows({ thread, status: ["open", "answered"] });
-    if (waits.length > 0) throw threadWaiting(thread, waits);
-    if (runner.isRunning(thread)) throw new Problem("THREAD_BUSY", `Thread ${JSON.stringify(thread)} is running.`);
-    const last = graphs[found.graph_id ?? ref.graph];
-    if (last === undefined) throw wrongGraph(thread, found.graph_id, ref.graph);
-    const { next } = (await last.getState({ configurable: { thread_id: thread } })) as Snapshot;
-    if (next.length > 0) throw unfinished(thread, next);
-  }
-  await runner.begin(ref, body.input, config);
+  if (found !== undefined && body.on_paused !== "supersede") await refuseUnfinished(parts, ref, found);
+  await parts.runner.begin(ref, body.input, config);
+}
+
+/** @throws THREAD_WAITING · Problem THREAD_BUSY, THREAD_UNFINISHED, WRONG_GRAPH */
+async function refuseUnfinished(
+  { checkpointer, graphs, runner }: HttpParts,
+  { thread, graph }: ThreadRef,
+  found: ThreadOrigin,
+): Promise<void> {
+  const waits = await checkpointer.waitLedger.rows({ thread, status: ["open", "answered"] });
+  if (waits.length > 0) throw threadWaiting(thread, waits);
+  if (runner.isRunning(thread)) throw new Problem("THREAD_BUSY", `Thread ${JSON.stringify(thread)} is running.`);
+  const last = graphs[found.graph_id ?? graph];
+  if (last === undefined) throw wrongGraph(thread, found.graph_id, graph);
+  const { next } = (await last.getState({ configurable: { thread_id: thread } })) as Snapshot;
+  if (next.length > 0) throw unfinished(thread, next);
 }
 
 /** No input: answers where there are any, and on with what is unfinished. */

@@ -1,8 +1,9 @@
 /** The OpenAPI document: every route, with every form and every answer. */
 
+import { createRuntime } from "holdfast/runs";
 import { expect, test } from "vitest";
 import { httpApp } from "../../src/approvals/http-app.ts";
-import { payment, served, thread } from "./served.ts";
+import { payment, serve, served, thread } from "./served.ts";
 
 interface Operation {
   readonly summary?: string;
@@ -45,6 +46,20 @@ test("lists every route that is served", async () => {
     "post /approvals/{id}/respond",
     "post /events/{name}",
     "post /threads/{thread}/runs",
+  ]);
+});
+
+test("with a runtime it lists the routes of runs too", async () => {
+  const { checkpointer, graphs } = await served((saver) => ({ payment: payment(saver) }));
+  const { get } = serve(checkpointer, graphs, { runtime: createRuntime({ checkpointer, graphs }) });
+  const { paths } = (await get("/openapi.json")).body as unknown as Document;
+  const added = Object.keys(paths).filter((path) => path.startsWith("/threads/{thread}/runs"));
+  expect(added.sort()).toEqual([
+    "/threads/{thread}/runs",
+    "/threads/{thread}/runs/wait",
+    "/threads/{thread}/runs/{run}",
+    "/threads/{thread}/runs/{run}/cancel",
+    "/threads/{thread}/runs/{run}/join",
   ]);
 });
 
