@@ -59,6 +59,7 @@ export async function startHeartbeat(program: string, data: object, events: Hear
 export class SharedHeartbeat {
   readonly #start: () => Promise<Heartbeat>;
   #holders = 0;
+  #ended: Promise<void> = Promise.resolve();
   #heartbeat: Promise<Heartbeat> | undefined;
 
   constructor(start: () => Promise<Heartbeat>) {
@@ -74,15 +75,17 @@ export class SharedHeartbeat {
       this.#holders -= 1;
       if (this.#holders === 0) await this.end();
     };
-    this.#heartbeat ??= this.#start();
+    this.#heartbeat ??= this.#ended.then(this.#start);
     await this.#heartbeat;
     return { stop };
   }
 
   /** For all, whoever holds it. */
   async end(): Promise<void> {
-    const heartbeat = await this.#heartbeat;
+    const heartbeat = this.#heartbeat;
     this.#heartbeat = undefined;
-    await heartbeat?.stop();
+    // The next one begins after this one: both may write to one place.
+    if (heartbeat !== undefined) this.#ended = heartbeat.then((begun) => begun.stop());
+    await this.#ended;
   }
 }

@@ -59,6 +59,7 @@ export {
   type ItemsRow,
   isEnded,
   type ListBase,
+  LANGGRAPH_STATUS,
   RUN_MOVES,
   type RunRow,
   type RunStatus,
