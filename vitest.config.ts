@@ -14,6 +14,7 @@ export default defineConfig({
       },
       { find: /^holdfast\/approvals$/, replacement: here("./src/approvals/index.ts") },
       { find: /^holdfast\/runs$/, replacement: here("./src/runs/index.ts") },
+      { find: /^holdfast\/runs\/pg-boss$/, replacement: here("./src/runs/pg-boss.ts") },
       { find: /^holdfast\/testing$/, replacement: here("./src/testing/index.ts") },
       { find: /^holdfast\/testing\/kill$/, replacement: here("./src/testing/kill.ts") },
       { find: /^holdfast\/graphs$/, replacement: here("./graphs/index.ts") },

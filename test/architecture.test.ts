@@ -103,6 +103,7 @@ describe("packages", () => {
     "better-sqlite3": "checkpointers/sqlite-driver.ts",
     ioredis: "checkpointers/redis/driver.ts",
     pg: "checkpointers/postgres/driver.ts",
+    "pg-boss": "src/runs/pg-boss.ts",
     tsx: "src/cli/graphs-module.ts",
     vitest: "src/testing/describe-backend.ts",
   };

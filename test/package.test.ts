@@ -25,6 +25,7 @@ const SUBPATHS: Readonly<Record<string, string>> = {
   "holdfast/checkpointers/redis": "redis",
   "holdfast/approvals": "createApprovals",
   "holdfast/runs": "createRuntime",
+  "holdfast/runs/pg-boss": "pgBoss",
   "holdfast/testing": "crashMatrix",
   "holdfast/graphs": "orderGraph",
 };

@@ -7,12 +7,14 @@ import { isEnded, type RunStatus } from "../model.ts";
 import { placeOf } from "../place.ts";
 import type { RunnableGraph } from "../run.ts";
 import { cancelRun } from "./cancel.ts";
+import type { Delivery } from "./delivery.ts";
 import { ACTIVE, makeWay, type Multitask, threadHasRun } from "./multitask.ts";
 import { RunLedger } from "./run-ledger.ts";
 import type { RunNotes, RunRecord } from "./run-record.ts";
 import { wakeWorkers, WakeUp } from "./wake-up.ts";
 import { type Reason, reasonOf } from "./why.ts";
-import { Worker, type WorkerOptions } from "./worker.ts";
+import { Worker } from "./worker.ts";
+import type { WorkerOptions } from "./worker-parts.ts";
 
 export interface RuntimeOptions {
   readonly checkpointer: Checkpointer;
@@ -27,6 +29,8 @@ export interface RuntimeOptions {
    * queued where it was handed back. Not of one that somebody else has taken over.
    */
   readonly onRun?: ((run: RunRecord) => void) | undefined;
+  /** A queue that tells workers of runs and finds out when one of them dies, beside their own looks at the store. */
+  readonly delivery?: Delivery | undefined;
 }
 
 export interface StartOptions {
@@ -77,9 +81,12 @@ export class Runtime {
   readonly checkpointer: Checkpointer;
   readonly #options: RuntimeOptions;
   readonly #ledger: RunLedger;
+  readonly #report: (error: unknown, run: { readonly id?: string; readonly thread?: string }) => void;
   readonly #workers = new Set<Worker>();
 
   constructor(options: RuntimeOptions) {
+    this.#report =
+      options.onError ?? ((error: unknown, run: object) => console.error("holdfast: a run failed", run, error));
     this.checkpointer = options.checkpointer;
     this.#options = options;
     this.#ledger = new RunLedger(options.checkpointer);
@@ -96,7 +103,7 @@ export class Runtime {
     const request = { thread, graph, input: input ?? undefined, key, owner, priority, due, notes };
     if (debounceMs !== undefined) {
       const replaced = await this.#ledger.replaceQueued(request);
-      if (replaced !== undefined) return { run: replaced.record, replayed: false };
+      if (replaced !== undefined) return { run: await this.#tellOf(replaced.record), replayed: false };
     }
     const takesPlace = await makeWay(multitask, thread, {
       ledger: this.#ledger,
@@ -109,7 +116,7 @@ export class Runtime {
     );
     if (multitask === "reject" && !added.replayed) await this.#withdrawSecond(added.stored.row.id, thread);
     wakeWorkers(this.#ledger.backend);
-    return { run: added.stored.record, replayed: added.replayed };
+    return { run: await this.#tellOf(added.stored.record), replayed: added.replayed };
   }
 
   /** @throws UNKNOWN_RUN */
@@ -172,10 +179,9 @@ export class Runtime {
 
   /** A worker of this process; it claims runs of this runtime's graphs once it is started. @throws INVALID_ARGUMENT */
   worker(options: WorkerOptions = {}): Worker {
-    const { checkpointer, graphs, config, onError, onRun } = this.#options;
-    const report = onError ?? ((error: unknown, run: object) => console.error("holdfast: a run failed", run, error));
+    const { checkpointer, graphs, config, onRun, delivery } = this.#options;
     const told = onRun ?? (() => {});
-    const parts = { checkpointer, ledger: this.#ledger, graphs, config, report, told };
+    const parts = { checkpointer, ledger: this.#ledger, graphs, config, report: this.#report, told, delivery };
     const worker = new Worker(parts, checkedWorker(options));
     this.#workers.add(worker);
     return worker;
@@ -189,6 +195,21 @@ export class Runtime {
 
   #cancelHere(id: string): void {
     for (const worker of this.#workers) worker.cancelHere(id);
+  }
+
+  /**
+   * A message for a run that is stored by now; a replayed one may have lost its own. Where that fails the run is no less accepted:
+   * workers find it.
+   */
+  async #tellOf(run: RunRecord): Promise<RunRecord> {
+    const { delivery } = this.#options;
+    if (delivery === undefined || run.status !== "queued") return run;
+    try {
+      await delivery.send(run.id, { at: run.due ?? run.createdAt });
+    } catch (error) {
+      this.#report(error, { id: run.id, thread: run.thread });
+    }
+    return run;
   }
 
   /** Of two that were started at once the earlier one stays. */
@@ -224,8 +245,11 @@ export class Runtime {
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { checkpointer, graphs, ...rest } = options;
   for (const name of Object.keys(rest))
-    if (name !== "config" && name !== "onError" && name !== "onRun")
+    if (!["config", "onError", "onRun", "delivery"].includes(name))
       throw invalid(`there is no option ${JSON.stringify(name)}`);
+  const { delivery } = rest;
+  if (delivery !== undefined && (typeof delivery?.send !== "function" || typeof delivery.receive !== "function"))
+    throw invalid("`delivery` must have the methods send and receive");
   if (!isCheckpointer(checkpointer)) throw invalid("`checkpointer` must be a Holdfast checkpointer");
   if (typeof graphs !== "object" || graphs === null) throw invalid("`graphs` must be { name: compiled graph, … }");
   for (const [name, graph] of Object.entries(graphs)) {

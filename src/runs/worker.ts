@@ -8,19 +8,20 @@
  * - R5 `drain` lets each run end its superstep and hands it back, without counting it as a failure.
  */
 
-import type { RunnableConfig } from "@langchain/core/runnables";
 import type { RunQuery, WaitQuery } from "../backend.ts";
-import type { Checkpointer } from "../checkpointer.ts";
 import type { RunRow } from "../model.ts";
 import type { RunnableGraph } from "../run.ts";
 import { BackendClock } from "./backend-clock.ts";
 import { cancelRun } from "./cancel.ts";
+import { type Handled, Messages } from "./delivery.ts";
 import { executingOn } from "./executing.ts";
 import { Execution } from "./execution.ts";
 import { decideDueWaits } from "../due-waits.ts";
-import type { Move, RunLedger } from "./run-ledger.ts";
-import type { RunRecord, StoredRun } from "./run-record.ts";
+import { Places } from "./places.ts";
+import type { Move } from "./run-ledger.ts";
+import type { StoredRun } from "./run-record.ts";
 import { WakeUp, wakeWorkers } from "./wake-up.ts";
+import type { WorkerCounts, WorkerOptions, WorkerParts } from "./worker-parts.ts";
 
 /** Workers that may die with a run before it is parked. */
 export const DEATHS_MAX = 3;
@@ -33,47 +34,14 @@ const DEADLINE = { by: "deadline", reason: "The run's deadline has passed." };
 /** Of setTimeout; a run that goes on for longer is looked at when it is claimed again. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-export interface WorkerOptions {
-  /** Runs at once. Default 16. */
-  readonly concurrency?: number;
-  /** The same of single graphs, by name. */
-  readonly graphConcurrency?: Readonly<Record<string, number>>;
-  /**
-   * Longest time between two looks for due runs and waits, where nothing wakes the worker. What falls due in between is
-   * served at its moment, if it was stored before the last look or in this process. Default 5000.
-   */
-  readonly pollMs?: number;
-  /** Time between two looks for runs whose worker is gone. Default 5000. */
-  readonly takeoverMs?: number;
-}
-
-export interface WorkerParts {
-  readonly checkpointer: Checkpointer;
-  readonly ledger: RunLedger;
-  readonly graphs: Readonly<Record<string, RunnableGraph>>;
-  readonly config: ((run: { readonly thread: string; readonly graph: string }) => RunnableConfig) | undefined;
-  readonly report: (error: unknown, run: { readonly id?: string; readonly thread?: string }) => void;
-  /** Told of every run that this worker is done with, after its row says so. */
-  readonly told: (run: RunRecord) => void;
-}
-
-/** What a worker has done since it was made. */
-export interface WorkerCounts {
-  /** Runs claimed, those that were taken over included. */
-  readonly claimed: number;
-  readonly takenOver: number;
-  /** Runs that somebody else had by the time this worker wanted to store something. */
-  readonly lost: number;
-}
-
 export class Worker {
   readonly #parts: WorkerParts;
-  readonly #concurrency: number;
-  readonly #perGraph: Readonly<Record<string, number>>;
+  readonly #places: Places;
   readonly #pollMs: number;
   readonly #takeoverMs: number;
   readonly #wake: WakeUp;
   readonly #clock: BackendClock;
+  readonly #messages: Messages;
   readonly #running = new Map<string, { readonly execution: Execution; readonly ended: Promise<void> }>();
   readonly #counts = { claimed: 0, takenOver: 0, lost: 0 };
   #stopping = false;
@@ -87,12 +55,12 @@ export class Worker {
 
   constructor(parts: WorkerParts, options: Required<WorkerOptions>) {
     this.#parts = parts;
-    this.#concurrency = options.concurrency;
-    this.#perGraph = options.graphConcurrency;
+    this.#places = new Places(options.concurrency, options.graphConcurrency);
     this.#pollMs = options.pollMs;
     this.#takeoverMs = options.takeoverMs;
     this.#wake = new WakeUp(parts.ledger.backend);
     this.#clock = new BackendClock(parts.ledger.backend);
+    this.#messages = new Messages(parts, options.concurrency, this.#clock);
   }
 
   get counts(): WorkerCounts {
@@ -130,12 +98,22 @@ export class Worker {
     this.#running.get(id)?.execution.stop("cancel");
   }
 
+  /** Handles a message that the run is due: it is this worker's as long as the run is. See delivery.ts. */
+  claimById(id: string): Promise<Handled> {
+    return this.#messages.handle(id, {
+      ended: () => this.#running.get(id)?.ended,
+      claim: (row) => (row.status === "running" ? this.#lookAtOne(row, new Map()) : this.#claim(row, {})),
+    });
+  }
+
   async #end(tell: (execution: Execution) => void): Promise<void> {
     this.#stopping = true;
+    const closed = this.#messages.close();
     this.#wake.now();
     for (const { execution } of this.#running.values()) tell(execution);
     await this.#loop;
     while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+    await closed;
     await this.#heartbeat?.stop();
     await this.#wake.close();
   }
@@ -149,6 +127,7 @@ export class Worker {
         if (!watching) await this.#wake.open();
         watching = true;
         this.#heartbeat ??= await this.#parts.ledger.backend.heartbeat?.();
+        await this.#messages.open((id) => this.claimById(id));
         await this.#lookForDead();
         pause = Math.min(await this.#decideDue(), this.#nextDead - performance.now());
         pause = Math.min(pause, await this.#claimDue());
@@ -189,15 +168,13 @@ export class Worker {
   /** Claims what is due as long as there is room; resolves with the time until one may be due. */
   async #claimDue(): Promise<number> {
     for (;;) {
-      const free = this.#concurrency - this.#running.size;
-      const graphs = Object.keys(this.#parts.graphs).filter((graph) => this.#freeFor(graph) > 0);
+      const { free } = this.#places;
+      const graphs = Object.keys(this.#parts.graphs).filter((graph) => this.#places.freeFor(graph) > 0);
       // The end of a run wakes it.
       if (this.#stopping || free <= 0 || graphs.length === 0) return this.#pollMs;
       const now = await this.#clock.now();
       const { due, next } = await this.#look(now, graphs, free);
-      const claimed = await Promise.all(
-        due.map((row) => (this.#freeFor(row.graph) > 0 ? this.#claim(row, {}) : false)),
-      );
+      const claimed = await Promise.all(due.map((row) => this.#claim(row, {})));
       if (due.length < free || !claimed.some(Boolean)) return next === undefined ? this.#pollMs : next - now;
     }
   }
@@ -214,19 +191,26 @@ export class Worker {
     return { due: hidden ? await backend.dueRuns({ dueBy: now, graphs, limit }) : rows.filter(isDue), next };
   }
 
-  #freeFor(graph: string): number {
-    const most = this.#perGraph[graph];
-    if (most === undefined) return this.#concurrency;
-    let running = 0;
-    for (const { execution } of this.#running.values()) if (execution.stored.row.graph === graph) running += 1;
-    return most - running;
+  async #claim(row: RunRow, { takeover = false }: { readonly takeover?: boolean }): Promise<boolean> {
+    const { ledger, graphs } = this.#parts;
+    const graph = graphs[row.graph];
+    const executing = executingOn(ledger.backend);
+    // Between looking and claiming another claim of this process may have come. Of two at once one would be refused, and then
+    // say that nobody here executes the run.
+    if (graph === undefined || this.#stopping || executing.has(row.id) || !this.#places.take(row.graph)) return false;
+    executing.add(row.id);
+    try {
+      return await this.#claimAlone(row, graph, takeover);
+    } finally {
+      if (!this.#running.has(row.id)) {
+        executing.delete(row.id);
+        this.#places.give(row.graph);
+      }
+    }
   }
 
-  async #claim(row: RunRow, { takeover = false }: { readonly takeover?: boolean }): Promise<boolean> {
-    const { ledger, graphs, told } = this.#parts;
-    const graph = graphs[row.graph];
-    // Between looking and claiming another claim of this worker may have come.
-    if (graph === undefined || this.#stopping || this.#running.has(row.id)) return false;
+  async #claimAlone(row: RunRow, graph: RunnableGraph, takeover: boolean): Promise<boolean> {
+    const { ledger, told } = this.#parts;
     const { notes } = await ledger.read(row);
     if (notes.deadline !== undefined && notes.deadline <= (await ledger.backend.now())) {
       told(await cancelRun(ledger, row.id, DEADLINE));
@@ -234,22 +218,18 @@ export class Worker {
     }
     const deaths = takeover ? (notes.deaths ?? 0) + 1 : notes.deaths;
     if (deaths !== undefined && deaths >= DEATHS_MAX) return this.#park(row, deaths);
-    const executing = executingOn(ledger.backend);
-    executing.add(row.id);
-    try {
-      const claimed = await ledger.move(row, {
-        status: "running",
-        epoch: row.epoch + 1,
-        worker: ledger.backend.owner,
-        due: undefined,
-        ...(takeover ? { notes: { ...notes, deaths } } : {}),
-      });
-      if (claimed !== undefined) this.#execute(await ledger.read(claimed), graph, await ledger.backend.now());
-      if (claimed !== undefined && takeover) this.#counts.takenOver += 1;
-      return claimed !== undefined;
-    } finally {
-      if (!this.#running.has(row.id)) executing.delete(row.id);
-    }
+    const claimed = await ledger.move(row, {
+      status: "running",
+      epoch: row.epoch + 1,
+      worker: ledger.backend.owner,
+      due: undefined,
+      ...(takeover ? { notes: { ...notes, deaths } } : {}),
+    });
+    if (claimed === undefined) return false;
+    this.#execute(await ledger.read(claimed), graph, await ledger.backend.now());
+    if (takeover) this.#counts.takenOver += 1;
+    this.#messages.claimed(row, this.#takeoverMs);
+    return true;
   }
 
   #execute(stored: StoredRun, graph: RunnableGraph, now: number): void {
@@ -258,6 +238,8 @@ export class Worker {
     this.#counts.claimed += 1;
     const { thread, graph: name } = row;
     const execution = new Execution(stored, graph, checkpointer, config?.({ thread, graph: name }) ?? {});
+    // It was claimed while the worker was told to end.
+    if (this.#stopping) execution.drain();
     const timer = this.#deadlineOf(stored, execution, now);
     const ended = execution
       .outcome(() => ledger.backend.now())
@@ -267,6 +249,7 @@ export class Worker {
         clearTimeout(timer);
         this.#running.delete(row.id);
         executingOn(ledger.backend).delete(row.id);
+        this.#places.give(row.graph);
         this.#wake.now();
       });
     this.#running.set(row.id, { execution, ended });
@@ -385,6 +368,6 @@ export class Worker {
     }
     if ((await ledger.read(row)).notes.cancel !== undefined)
       await this.#tell(await ledger.move(row, { status: "cancelled", worker: undefined }));
-    else if (this.#running.size < this.#concurrency) await this.#claim(row, { takeover: true });
+    else await this.#claim(row, { takeover: true });
   }
 }
