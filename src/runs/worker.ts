@@ -109,13 +109,19 @@ export class Worker {
   async #end(tell: (execution: Execution) => void): Promise<void> {
     this.#stopping = true;
     const closed = this.#messages.close();
-    this.#wake.now();
-    for (const { execution } of this.#running.values()) tell(execution);
-    await this.#loop;
-    while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ ended }) => ended));
-    await closed;
-    await this.#heartbeat?.stop();
-    await this.#wake.close();
+    // What nodes wait for may not keep the process alive; without its polls the worker would not either.
+    const alive = setInterval(() => {}, LONGEST_TIMER_MS);
+    try {
+      this.#wake.now();
+      for (const { execution } of this.#running.values()) tell(execution);
+      await this.#loop;
+      while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+      await closed;
+      await this.#heartbeat?.stop();
+      await this.#wake.close();
+    } finally {
+      clearInterval(alive);
+    }
   }
 
   async #serve(): Promise<void> {

@@ -19,10 +19,20 @@ export interface Program {
   readonly ended: Promise<{ readonly code: number | string; readonly stderr: string }>;
 }
 
-/** Killed at the latest when the test is over. */
+/** `holdfast` of this repository. Killed at the latest when the test is over. */
 export function start(args: readonly string[], nodeArgs: readonly string[] = []): Program {
   const program = join(root, manifest.bin["holdfast"] as string);
-  const child = spawn(process.execPath, [...nodeArgs, program, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  return startProgram(process.execPath, [...nodeArgs, program, ...args]);
+}
+
+interface Surroundings {
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** Any program. Killed at the latest when the test is over. */
+export function startProgram(file: string, args: readonly string[], surroundings: Surroundings = {}): Program {
+  const child = spawn(file, args, { ...surroundings, stdio: ["ignore", "pipe", "pipe"] });
   const closed = once(child, "close") as Promise<[number | null, string | null]>;
   const errors = text(child.stderr);
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
