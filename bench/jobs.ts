@@ -5,6 +5,7 @@ import { type EffectJob, measureEffect, measureResume, type ResumeJob } from "./
 import { type GrowthJob, measureGrowth } from "./measure/growth.ts";
 import { measureRead, type ReadJob, type SeedJob, seed } from "./measure/read.ts";
 import { measureRest, type RestJob } from "./measure/rest.ts";
+import { measureRuns, type RunsJob } from "./measure/runs.ts";
 import { measureSerialization, type SerializationJob } from "./measure/serialization.ts";
 import { type FanOutJob, measureFanOut } from "./measure/fan-out.ts";
 import { measureSteps, type StepsJob } from "./measure/steps.ts";
@@ -24,6 +25,7 @@ export type Job =
   | WaitsJob
   | ThreadsJob
   | StepsJob
+  | RunsJob
   | FanOutJob
   | RestJob;
 
@@ -52,6 +54,8 @@ export function runJob(job: Job, dir: string): Promise<Record<string, number>> {
       return measureThreads(job, dir);
     case "steps":
       return measureSteps(job, dir);
+    case "runs":
+      return measureRuns(job, dir);
     case "fan-out":
       return measureFanOut(job, dir);
     case "rest":

@@ -30,6 +30,7 @@ import { redisSupersteps } from "./redis.ts";
 import { rest } from "./rest.ts";
 import { type Environment, type Run, readRuns, reportOf } from "./report.ts";
 import type { Bench } from "./rounds.ts";
+import { runs } from "./runs.ts";
 import { serialization } from "./serialization.ts";
 import { Servers } from "./servers.ts";
 import { superstepInAsync, superstepInSync } from "./superstep.ts";
@@ -53,6 +54,7 @@ const benches: Readonly<Record<BenchName, readonly ((bench: Bench) => Promise<Li
   threads: [threads],
   postgres: [postgresSupersteps, postgresThreads, postgresFanOut, postgresSteps],
   redis: [redisSupersteps],
+  runs: [runs],
 };
 
 process.exitCode = await main(process.argv.slice(2));
@@ -140,6 +142,7 @@ async function environment(options: Options, dir: string): Promise<Environment &
     "pg",
     "ioredis",
     "@dbos-inc/dbos-sdk",
+    "pg-boss",
   ];
   return {
     bench: "environment",

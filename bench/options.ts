@@ -17,6 +17,7 @@ export const NAMES = [
   "threads",
   "postgres",
   "redis",
+  "runs",
 ] as const;
 export type BenchName = (typeof NAMES)[number];
 

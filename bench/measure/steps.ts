@@ -1,14 +1,13 @@
 /** Durable steps, one after another: calls of an effect in one node, or steps of one DBOS workflow. */
 
-import { randomUUID } from "node:crypto";
 import { DBOS } from "@dbos-inc/dbos-sdk";
 import { Annotation, START, StateGraph } from "@langchain/langgraph";
 import { effect } from "holdfast";
-import pg from "pg";
 import { z } from "zod";
 import { configOf } from "../graphs.ts";
-import { openSaver, serverUrl } from "../savers.ts";
+import { openSaver } from "../savers.ts";
 import { median } from "../statistics.ts";
+import { launchDbos } from "./dbos.ts";
 
 export interface StepsJob {
   readonly kind: "steps";
@@ -54,16 +53,7 @@ async function graphNode(mode: "settle" | "rerun", steps: number, dir: string): 
   return { run: (id) => app.invoke({ last: "" }, configOf(id, 1, "sync")), close: open.close };
 }
 
-/** In a database of its own: DBOS has one schema name. */
 async function dbosWorkflow(steps: number): Promise<Steps> {
-  const url = new URL(serverUrl("POSTGRES"));
-  const database = `dbos_${randomUUID().replaceAll("-", "")}`;
-  const admin = new pg.Client(url.href);
-  await admin.connect();
-  await admin.query(`create database ${database}`);
-  await admin.end();
-  url.pathname = `/${database}`;
-  DBOS.setConfig({ name: "bench", systemDatabaseUrl: url.href, logLevel: "error", runAdminServer: false });
   const workflow = DBOS.registerWorkflow(
     async () => {
       let last = "";
@@ -72,9 +62,6 @@ async function dbosWorkflow(steps: number): Promise<Steps> {
     },
     { name: "work" },
   );
-  await DBOS.launch();
-  return {
-    run: async (workflowID) => (await DBOS.startWorkflow(workflow, { workflowID })()).getResult(),
-    close: () => DBOS.shutdown(),
-  };
+  const { close } = await launchDbos();
+  return { run: async (workflowID) => (await DBOS.startWorkflow(workflow, { workflowID })()).getResult(), close };
 }
