@@ -122,24 +122,28 @@ export async function carryOn<Values>(
 ): Promise<RunResult<Values>> {
   const { thread } = placeOf(config);
   await app.invoke(given as never, config as never);
-  for (let decided = await answered(saver, thread); decided.length > 0; ) {
+  let waits = await unfinishedWaits(saver, thread);
+  for (let decided = answered(waits); decided.length > 0; ) {
     await app.invoke(null as never, config as never);
-    const left = await answered(saver, thread);
+    waits = await unfinishedWaits(saver, thread);
+    const left = answered(waits);
     const taken = decided.some((wait) => !left.some(({ id, decision }) => sameDecision(wait, id, decision)));
     if (!taken) throw stranded(thread, left);
     decided = left;
   }
-  return conclude<Values>(app, saver, thread);
+  return conclude<Values>(app, saver, thread, waits);
 }
 
-const answered = (saver: Checkpointer, thread: string) => saver.waits({ thread, status: ["answered"] });
+const unfinishedWaits = (saver: Checkpointer, thread: string) => saver.waits({ thread, status: ["open", "answered"] });
+
+const answered = (waits: readonly WaitRecord[]) => waits.filter(({ status }) => status === "answered");
 
 const sameDecision = (wait: WaitRecord, id: string, decision: WaitRecord["decision"]): boolean =>
   wait.id === id && wait.decision?.seq === decision?.seq;
 
 /** Where no task is left but a question or a decision is, the node that asked is gone. */
 async function assertNothingWaits(saver: Checkpointer, thread: string): Promise<void> {
-  const waits = await saver.waits({ thread, status: ["open", "answered"] });
+  const waits = await unfinishedWaits(saver, thread);
   if (waits.length > 0) throw stranded(thread, waits);
 }
 
@@ -154,10 +158,15 @@ function stranded(thread: string, waits: readonly WaitRecord[]): HoldfastError {
   );
 }
 
-async function conclude<Values>(app: RunnableGraph, saver: Checkpointer, thread: string): Promise<RunResult<Values>> {
+/** @param waits those that are open */
+async function conclude<Values>(
+  app: RunnableGraph,
+  saver: Checkpointer,
+  thread: string,
+  waits: readonly WaitRecord[],
+): Promise<RunResult<Values>> {
   const after = (await app.getState({ configurable: { thread_id: thread } })) as Snapshot;
   const values = after.values as Values;
-  const waits = await saver.waits({ thread, status: ["open"] });
   if (after.tasks.length === 0 && waits.length === 0) {
     await saver.journal?.finished(thread, checkpointOf(after));
     return { status: "finished", values, waits };

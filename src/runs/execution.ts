@@ -68,10 +68,8 @@ export class Execution {
   }
 
   async #run(): Promise<RunResult<unknown>> {
-    const { thread, id } = this.stored.row;
-    const tuple = await this.#checkpointer.getTuple({ configurable: { thread_id: thread } });
-    const { run_id } = (tuple?.metadata ?? {}) as { readonly run_id?: unknown };
-    const begun = run_id === id;
+    const { thread } = this.stored.row;
+    const begun = await this.#hasBegun();
     if (begun) {
       const before = (await this.#graph.getState({ configurable: { thread_id: thread } })) as Snapshot;
       const finished = await lookAgain(this.#checkpointer, thread, before);
@@ -79,6 +77,15 @@ export class Execution {
     }
     const input = begun || this.stored.record.input === undefined ? null : this.stored.record.input;
     return carryOn(this.#graph, this.#checkpointer, input, this.#configOf());
+  }
+
+  /** Whether an earlier claim has stored something of it. */
+  async #hasBegun(): Promise<boolean> {
+    const { thread, id, epoch } = this.stored.row;
+    if (epoch === 1) return false;
+    const tuple = await this.#checkpointer.getTuple({ configurable: { thread_id: thread } });
+    const { run_id } = (tuple?.metadata ?? {}) as { readonly run_id?: unknown };
+    return run_id === id;
   }
 
   #configOf(): RunnableConfig & Readonly<Record<string, unknown>> {

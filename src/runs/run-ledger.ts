@@ -12,6 +12,7 @@ import type { Checkpointer } from "../checkpointer.ts";
 import { digestOf } from "../effect-record.ts";
 import { HoldfastError, isHoldfastError } from "../errors.ts";
 import type { RunRow } from "../model.ts";
+import { NextMoment } from "./next-moment.ts";
 import type { Serde } from "../serde.ts";
 import type { BlobCollector } from "../values.ts";
 import {
@@ -38,6 +39,9 @@ export interface NewRun {
   readonly notes: RunNotes;
 }
 
+/** More are forgotten, and looked up again. */
+const ERAS_MAX = 10_000;
+
 /** The parts of a row that a move changes. */
 export type Move = Partial<Pick<RunRow, "status" | "worker" | "due" | "epoch">> & { readonly notes?: RunNotes };
 
@@ -45,10 +49,14 @@ export class RunLedger {
   readonly backend: Backend;
   readonly serde: Serde;
   readonly #checkpointer: Checkpointer;
+  readonly #moment: NextMoment;
+  /** Of threads that were deleted before. */
+  readonly #eras = new Map<string, number>();
 
   constructor(checkpointer: Checkpointer) {
     this.#checkpointer = checkpointer;
     this.backend = checkpointer.backend;
+    this.#moment = new NextMoment(this.backend);
     this.serde = checkpointer.waitLedger.serde;
   }
 
@@ -82,7 +90,7 @@ export class RunLedger {
     const { thread, graph, key, owner, priority } = run;
     const blobs = this.#checkpointer.waitLedger.blobs();
     const body = this.#bodyOf(run, blobs);
-    const now = await this.backend.now();
+    const now = await this.#moment.now();
     const row: RunRow = {
       // Later ones of this process come later, also within one millisecond.
       id: uuid6(-1),
@@ -158,9 +166,20 @@ export class RunLedger {
     }
   }
 
+  /** The era of a thread is 0 until somebody deletes it: it is looked up where a guess was refused, and not before each commit. */
   async #commit(row: RunRow, expect: number | null, blobs = this.#checkpointer.waitLedger.blobs()): Promise<void> {
-    const era = await eraOf(this.backend, row.thread);
-    await this.#checkpointer.waitLedger.commit(runOps(row, era, expect, blobs));
+    const { waitLedger } = this.#checkpointer;
+    const guess = this.#eras.get(row.thread) ?? 0;
+    try {
+      await waitLedger.commit(runOps(row, guess, expect, blobs));
+    } catch (error) {
+      if (!isHoldfastError(error, "THREAD_DELETED")) throw error;
+      const era = await eraOf(this.backend, row.thread);
+      if (era === guess) throw error;
+      if (this.#eras.size >= ERAS_MAX) this.#eras.clear();
+      this.#eras.set(row.thread, era);
+      await waitLedger.commit(runOps(row, era, expect, blobs));
+    }
   }
 }
 

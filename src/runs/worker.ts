@@ -232,7 +232,8 @@ export class Worker {
       ...(takeover ? { notes: { ...notes, deaths } } : {}),
     });
     if (claimed === undefined) return false;
-    this.#execute(await ledger.read(claimed), graph, await ledger.backend.now());
+    const now = notes.deadline === undefined ? 0 : await ledger.backend.now();
+    this.#execute(await ledger.read(claimed), graph, now);
     if (takeover) this.#counts.takenOver += 1;
     this.#messages.claimed(row, this.#takeoverMs);
     return true;
@@ -296,8 +297,9 @@ export class Worker {
   async #finish(claimed: RunRow, outcome: Move): Promise<void> {
     const { ledger, report } = this.#parts;
     let move = outcome;
-    for (;;) {
-      const [row] = await ledger.rows({ id: claimed.id });
+    let row: RunRow | undefined = claimed;
+    // Nobody else has changed it, in most cases; else it is looked at again.
+    for (; ; [row] = await ledger.rows({ id: claimed.id })) {
       if (row === undefined || row.status !== "running" || row.epoch !== claimed.epoch) {
         this.#counts.lost += 1;
         return;
