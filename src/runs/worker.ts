@@ -30,6 +30,8 @@ export const DEATHS_MAX = 3;
 const PAGE = 100;
 /** Looks for runs of other workers between two looks for answers that nobody has queued: both together must be rare. */
 const LOOKS_PER_ANSWERED = 6;
+/** By which a timer may ring too early. */
+const EARLY_MS = 1;
 const DEADLINE = { by: "deadline", reason: "The run's deadline has passed." };
 /** Of setTimeout; a run that goes on for longer is looked at when it is claimed again. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -127,61 +129,54 @@ export class Worker {
   async #serve(): Promise<void> {
     let watching = false;
     while (!this.#stopping) {
-      let pause = this.#pollMs;
+      // All that is due in one look is counted from its beginning, so that the next look finds it due together again.
+      const begun = performance.now();
+      let next = begun + this.#pollMs;
       try {
         // Before the first look, so that nothing comes in between; a store that fails here is asked again.
         if (!watching) await this.#wake.open();
         watching = true;
         this.#heartbeat ??= await this.#parts.ledger.backend.heartbeat?.();
         await this.#messages.open((id) => this.claimById(id));
-        await this.#lookForDead();
-        pause = Math.min(await this.#decideDue(), this.#nextDead - performance.now());
-        pause = Math.min(pause, await this.#claimDue());
+        if (begun >= this.#nextDead - EARLY_MS) await this.#lookForDead(begun);
+        if (begun >= this.#nextDueWaits - EARLY_MS) await this.#decideDue(begun);
+        next = Math.min(next, this.#nextDead, this.#nextDueWaits, await this.#claimDue(begun));
         this.#looked = true;
       } catch (error) {
         this.#looked = false;
         if (!this.#stopping) this.#parts.report(error, {});
       }
-      if (!this.#stopping) await this.#wake.sleep(Math.max(pause, 0));
+      if (!this.#stopping) await this.#wake.sleep(Math.max(Math.ceil(next - performance.now()), 0));
     }
   }
 
-  /** What is to be done so soon is done with the rest: looks that drift apart would each wake the worker. */
-  get #slackMs(): number {
-    return Math.min(this.#pollMs / 10, 100);
-  }
-
-  async #lookForDead(): Promise<void> {
-    if (this.#nextDead - performance.now() > this.#slackMs) return;
+  async #lookForDead(begun: number): Promise<void> {
     await this.#lookAtRunning();
     if (this.#looks % LOOKS_PER_ANSWERED === 0) await this.#queueAnswered();
     this.#looks += 1;
-    this.#nextDead = performance.now() + this.#takeoverMs;
+    this.#nextDead = begun + this.#takeoverMs;
   }
 
-  /** Resolves with the time until it has to be called again. */
-  async #decideDue(): Promise<number> {
-    const left = this.#nextDueWaits - performance.now();
-    if (left > this.#slackMs) return left;
+  async #decideDue(begun: number): Promise<void> {
     const { checkpointer, report } = this.#parts;
     const { waitLedger } = checkpointer;
     const { next } = await decideDueWaits(waitLedger, () => this.#stopping, report, this.#pollMs);
-    const pause = next === undefined ? this.#pollMs : Math.max(next - waitLedger.now(), 0);
-    this.#nextDueWaits = performance.now() + pause;
-    return pause;
+    this.#nextDueWaits =
+      next === undefined ? begun + this.#pollMs : performance.now() + Math.max(next - waitLedger.now(), 0);
   }
 
-  /** Claims what is due as long as there is room; resolves with the time until one may be due. */
-  async #claimDue(): Promise<number> {
+  /** Claims what is due as long as there is room; resolves with the time at which more may be due. */
+  async #claimDue(begun: number): Promise<number> {
     for (;;) {
       const { free } = this.#places;
       const graphs = Object.keys(this.#parts.graphs).filter((graph) => this.#places.freeFor(graph) > 0);
       // The end of a run wakes it.
-      if (this.#stopping || free <= 0 || graphs.length === 0) return this.#pollMs;
+      if (this.#stopping || free <= 0 || graphs.length === 0) return begun + this.#pollMs;
       const now = await this.#clock.now();
       const { due, next } = await this.#look(now, graphs, free);
       const claimed = await Promise.all(due.map((row) => this.#claim(row, {})));
-      if (due.length < free || !claimed.some(Boolean)) return next === undefined ? this.#pollMs : next - now;
+      if (due.length === free && claimed.some(Boolean)) continue;
+      return next === undefined ? begun + this.#pollMs : performance.now() + next - now;
     }
   }
 

@@ -57,7 +57,7 @@ test("a worker at rest sends three statements a look, and a fourth every sixth o
       .compile({ checkpointer }),
   };
   const runtime = createRuntime({ checkpointer, graphs });
-  const worker = runtime.worker({ pollMs: 20, takeoverMs: 20 });
+  const worker = runtime.worker({ pollMs: 50, takeoverMs: 50 });
   const statements = countingStatements(pool);
   worker.start();
   await look(13);
