@@ -5,9 +5,10 @@ import { availableParallelism } from "node:os";
 import { kitFile, serve } from "../../../src/testing/child.ts";
 import { startPostgres } from "../../servers/postgres.ts";
 import { startRedis } from "../../servers/redis-server.ts";
-import { addCounts, type CampaignCounts, disturbances, noBackendCounts, totals } from "./counts.ts";
+import { type CampaignCounts, disturbances, totals } from "./counts.ts";
 import type { CampaignBackend } from "./plan.ts";
-import { playRound, type RoundResult } from "./round.ts";
+import type { RoundResult } from "./round.ts";
+import { addRound, playRounds, type ServerUrls } from "./rounds.ts";
 
 export interface CampaignOptions {
   readonly backends: readonly CampaignBackend[];
@@ -27,15 +28,19 @@ const PROGRESS_MS = 5000;
 const SEED_MAX = 1_000_000;
 
 interface Servers {
-  readonly urls: Readonly<Record<CampaignBackend, string>>;
+  readonly urls: ServerUrls;
   stop(): Promise<void>;
 }
 
 async function startServers(backends: readonly CampaignBackend[]): Promise<Servers> {
   const postgres = backends.includes("postgres") ? await startPostgres() : undefined;
-  const redis = backends.includes("redis") ? await startRedis({ appendonly: "yes", appendfsync: "always" }) : undefined;
+  const redis = backends.includes("redis") ? await startRedis() : undefined;
   return {
-    urls: { sqlite: "", postgres: postgres?.url ?? "", redis: redis?.url ?? "" },
+    urls: {
+      ...(backends.includes("sqlite") ? { sqlite: "" } : {}),
+      ...(postgres === undefined ? {} : { postgres: postgres.url }),
+      ...(redis === undefined ? {} : { redis: redis.url }),
+    },
     stop: async () => {
       await postgres?.stop();
       await redis?.remove();
@@ -47,7 +52,6 @@ export async function runCampaign(options: CampaignOptions): Promise<boolean> {
   const { backends, minutes, rounds, disturbances: perRound = DISTURBANCES } = options;
   const seed = options.seed ?? 1 + Math.floor(Math.random() * SEED_MAX);
   const begun = performance.now();
-  const over = () => minutes !== undefined && performance.now() - begun > minutes * 60_000;
   const servers = await startServers(backends);
   const counter = await serve(kitFile("counter-server"));
   const counts: CampaignCounts = {};
@@ -56,25 +60,21 @@ export async function runCampaign(options: CampaignOptions): Promise<boolean> {
   const progress = setInterval(() => console.log(`${seconds()} s: ${progressOf(counts)}`), PROGRESS_MS);
   const stop = new AbortController();
   const timer = minutes === undefined ? undefined : setTimeout(() => stop.abort(), minutes * 60_000);
-  const lane = async (backend: CampaignBackend) => {
-    for (let round = 0; !over() && (rounds === undefined || round < rounds); round++) {
-      console.log(`${seconds()} s: round with seed ${seed + round} on ${backend}`);
-      const result = await playRound({
-        seed: seed + round,
-        backend,
-        url: servers.urls[backend],
-        counterUrl: counter.line,
-        disturbances: perRound,
-        signal: stop.signal,
-      });
-      counts[backend] ??= noBackendCounts();
-      addCounts(counts[backend], result.counts);
-      if (result.problems.length > 0) failed.push(result);
-      for (const problem of result.problems) console.error(`seed ${result.seed} on ${backend}: ${problem}`);
-    }
-  };
   try {
-    await Promise.all(backends.map(lane));
+    await playRounds({
+      urls: servers.urls,
+      counterUrl: counter.line,
+      seed,
+      rounds,
+      disturbances: perRound,
+      signal: stop.signal,
+      onBegin: (round, backend) => console.log(`${seconds()} s: round with seed ${round} on ${backend}`),
+      onEnd: (result) => {
+        addRound(counts, result);
+        if (result.problems.length > 0) failed.push(result);
+        for (const problem of result.problems) console.error(`seed ${result.seed} on ${result.backend}: ${problem}`);
+      },
+    });
   } finally {
     clearInterval(progress);
     clearTimeout(timer);

@@ -13,8 +13,9 @@ export interface Evidence {
   readonly counter: CounterReport;
   /** Answers that were acknowledged as those that count. */
   readonly answered: readonly GivenAnswer[];
-  /** Bodies that were cut off by a freeze or a death, once for each time. */
-  readonly cutOff: readonly string[];
+  /** What a worker was doing outside while it stood still and others could take it over, once for each time. */
+  readonly stoppedInside: readonly string[];
+  readonly trail: ReadonlyMap<string, readonly string[]>;
 }
 
 export interface ThreadVerdict {
@@ -42,7 +43,7 @@ export async function checkThread(evidence: Evidence, played: Played): Promise<T
   return { ...counted, problems: problems.map((problem) => `${thread}: ${problem}`) };
 }
 
-function checkEffects({ counter, cutOff }: Evidence, { plan }: Played): ThreadVerdict {
+function checkEffects({ counter, stoppedInside, trail }: Evidence, { plan }: Played): ThreadVerdict {
   const problems: string[] = [];
   let [effects, lost, repeated, absorbed] = [0, 0, 0, 0];
   const must = effectsOf(plan.scenario, plan.thread);
@@ -54,10 +55,12 @@ function checkEffects({ counter, cutOff }: Evidence, { plan }: Played): ThreadVe
     if (!must.includes(what) && !may.includes(what)) problems.push(`${what} should not have been executed`);
     if (times > 1) repeated += times - 1;
     if (times > 1) problems.push(`${what} was executed ${times} times`);
-    // A body that was cut off may have had its request on the way.
-    const excused = cutOff.filter((one) => one === what).length;
+    // A dead worker's body is looked into by `verify`; one that stands still may act when it wakes up.
+    const excused = stoppedInside.filter((one) => one === what).length;
     if (calls - 1 > excused && !isSentAgain(what))
-      problems.push(`${what} was sent ${calls} times, and cut off ${excused} times`);
+      problems.push(
+        `${what} was sent ${calls} times, and its worker stood still inside ${excused} times: ${trail.get(what)?.join(", ")}`,
+      );
   }
   for (const what of must) {
     if (own.some(([counted]) => counted === what)) continue;

@@ -39,8 +39,10 @@ export interface BackendCounts {
   /** Runs that three workers in a row died with, and an operator put on their way again. */
   crashLoops: number;
   questionsAnswered: number;
-  /** Requests that came again under the same key, from a body that was cut off. */
+  /** Requests that came again under the same key, from a worker that had stood still inside of the body. */
   absorbed: number;
+  /** What workers reported, by code. */
+  errors: Record<string, number>;
   scenarios: Record<ScenarioName, ScenarioCounts>;
 }
 
@@ -72,6 +74,7 @@ export function noBackendCounts(): BackendCounts {
     crashLoops: 0,
     questionsAnswered: 0,
     absorbed: 0,
+    errors: {},
     scenarios: Object.fromEntries(scenarioNames.map((name) => [name, noScenario()])) as BackendCounts["scenarios"],
   };
 }

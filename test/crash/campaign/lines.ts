@@ -43,6 +43,8 @@ export type Line =
   /** It stops itself at this fault point. */
   | { readonly say: "frozen"; readonly point: string }
   | { readonly say: "thawed" }
+  /** Its event loop stood still for so long that its lease may have ended. */
+  | { readonly say: "stalled"; readonly ms: number }
   /** The answer to a question was acknowledged to it as the one that counts. */
   | { readonly say: "answered"; readonly wait: string; readonly value: string }
   | { readonly say: "counts"; readonly counts: LifeCounts }

@@ -31,7 +31,10 @@ export class Lives {
   readonly #all = new Set<WorkerProcess>();
   readonly #calm = new AbortController();
   readonly #lanes: Promise<void>[] = [];
-  readonly cutOff: string[] = [];
+  readonly stoppedInside: string[] = [];
+  /** What happened in bodies of effects, for whoever asks why one was sent twice. */
+  readonly trail = new Map<string, string[]>();
+  #spawned = 0;
   readonly answered: { readonly wait: string; readonly value: string }[] = [];
 
   constructor(parts: LivesParts) {
@@ -84,6 +87,12 @@ export class Lives {
 
   #spawn(life: LifePlan): WorkerProcess {
     const worker = new WorkerProcess({ place: this.#parts.place, life }, this.#parts.counterUrl);
+    const name = `worker ${++this.#spawned}`;
+    worker.onBody = (what, event) => {
+      const trail = this.trail.get(what) ?? [];
+      trail.push(`${name} ${event} at ${Math.round(performance.now())} ms`);
+      this.trail.set(what, trail);
+    };
     this.#all.add(worker);
     return worker;
   }
@@ -149,12 +158,19 @@ export class Lives {
     await worker.thaw();
   }
 
+  /** What it says about itself is all that will ever be known. */
+  async #giveUp(worker: WorkerProcess, expected: string): Promise<void> {
+    worker.tell();
+    await Promise.race([wait(LOOK_MS * 10), worker.ended]);
+    const { frozen, counts, errors, order } = worker;
+    const state = JSON.stringify({ frozen, counts, last: errors.slice(-3), life: order.life });
+    this.#parts.problems.push(`a worker did not end ${ENDS_MAX_MS} ms after its ${expected}: ${state}`);
+    worker.kill();
+  }
+
   async #end(worker: WorkerProcess, expected: "kill" | "drain"): Promise<void> {
     const { counts, problems } = this.#parts;
-    const late = setTimeout(() => {
-      problems.push(`a worker did not end ${ENDS_MAX_MS} ms after its ${expected}: ${worker.errors.at(-1) ?? ""}`);
-      worker.kill();
-    }, ENDS_MAX_MS);
+    const late = setTimeout(() => void this.#giveUp(worker, expected), ENDS_MAX_MS);
     const { code, signal } = await worker.ended;
     clearTimeout(late);
     this.#all.delete(worker);
@@ -170,7 +186,11 @@ export class Lives {
     counts.storeErrors += storeErrors;
     counts.lostAnswers += lostAnswers;
     counts.clockShifts += clockShifts;
-    this.cutOff.push(...worker.cutOff);
+    for (const error of worker.errors) counts.errors[codeOf(error)] = (counts.errors[codeOf(error)] ?? 0) + 1;
+    // Where nobody takes over from a worker that stands still, nobody else sends anything.
+    if (TAKES_OVER_FROZEN[this.#parts.plan.backend]) this.stoppedInside.push(...worker.stoppedInside);
     this.answered.push(...worker.answered);
   }
 }
+
+const codeOf = (error: string) => error.slice(0, error.indexOf(":"));

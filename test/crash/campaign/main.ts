@@ -7,6 +7,9 @@ import { parseArgs } from "node:util";
 import { runCampaign } from "./campaign.ts";
 import { type CampaignBackend, campaignBackends } from "./plan.ts";
 
+/** Where the counts of a run by time are kept: those that documents cite. */
+const OUT = "docs/crash.json";
+
 const { values } = parseArgs({
   options: {
     minutes: { type: "string" },
@@ -49,6 +52,6 @@ const ok = await runCampaign({
   rounds: rounds ?? (minutes === undefined ? 1 : undefined),
   backends: backendsOf(values.backend),
   disturbances,
-  out: values.out,
+  out: values.out ?? (minutes === undefined ? undefined : OUT),
 });
 process.exit(ok ? 0 : 1);

@@ -81,15 +81,15 @@ function lifePlan(random: Random): LifePlan {
       commit: random.whole(1, 60),
       mode: random.pick(["before", "after"] as const),
     })),
-    clock: random.chance(0.2) ? { afterMs: random.whole(0, 800), byMs: random.pick(CLOCKS) } : undefined,
-    freezes: Array.from({ length: random.pick([1, 2, 3, 3]) }, () => ({
-      at: random.chance(0.3) ? { point: pointIn(random) } : { afterMs: random.whole(50, 2500) },
+    clock: random.chance(0.2) ? { afterMs: random.whole(0, 2000), byMs: random.pick(CLOCKS) } : undefined,
+    freezes: Array.from({ length: random.pick([1, 2, 3, 4]) }, () => ({
+      at: random.chance(0.35) ? { point: pointIn(random) } : { afterMs: random.whole(100, 4500) },
       forMs: random.whole(20, 400),
     })),
     end: {
       kind: drains ? "drain" : "kill",
-      afterMs: random.whole(300, 2500),
-      point: !drains && random.chance(0.6) ? pointIn(random) : undefined,
+      afterMs: random.whole(800, 5000),
+      point: !drains && random.chance(0.7) ? pointIn(random) : undefined,
     },
   };
 }

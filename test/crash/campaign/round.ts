@@ -88,7 +88,14 @@ export async function playRound(options: RoundOptions): Promise<RoundResult> {
     problems.push(...attendant.problems);
     const counter = await counterReport(counterUrl);
     const answered = [...attendant.answered, ...lives.answered];
-    const evidence: Evidence = { checkpointer, graphs, counter, answered, cutOff: lives.cutOff };
+    const evidence: Evidence = {
+      checkpointer,
+      graphs,
+      counter,
+      answered,
+      stoppedInside: lives.stoppedInside,
+      trail: lives.trail,
+    };
     counts.rounds = 1;
     counts.crashLoops = attendant.crashLoops;
     counts.questionsAnswered = answered.length;

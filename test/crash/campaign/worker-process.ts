@@ -32,8 +32,8 @@ export class WorkerProcess {
   readonly #inside = new Map<string, number>();
   readonly answered: { readonly wait: string; readonly value: string }[] = [];
   readonly errors: string[] = [];
-  /** What a body of an effect was doing outside when the worker was stopped or killed: what may be sent twice. */
-  readonly cutOff: string[] = [];
+  /** What bodies of effects were doing outside while the worker stood still: what others may have sent, too, meanwhile. */
+  readonly stoppedInside: string[] = [];
   owner: string | undefined;
   counts: LifeCounts = noCounts;
   hasEnded = false;
@@ -42,6 +42,8 @@ export class WorkerProcess {
   /** It stands still now, by its own signal or another's. */
   frozen = false;
   stderr = "";
+  /** Told of all that it says about bodies of effects, and of its standing still or end while it is in one. */
+  onBody: (what: string, event: string) => void = () => {};
   #stopsItself = false;
   /** Called when it has stopped itself. */
   onFrozen: () => void = () => {};
@@ -73,7 +75,7 @@ export class WorkerProcess {
       const [code, signal] = end as [number | null, string | null];
       this.hasEnded = true;
       this.frozen = false;
-      this.#cut();
+      this.#look("dead");
       return { code, signal };
     });
     this.serving = Promise.race([
@@ -96,7 +98,7 @@ export class WorkerProcess {
   async thaw(): Promise<void> {
     // What it said before it stopped is in the pipe: a turn of the loop, and it has been read.
     for (let turns = 0; turns < 3; turns++) await new Promise(setImmediate);
-    this.#cut();
+    this.#look("stopped");
     this.#child.kill("SIGCONT");
     // One that stops itself says so just before: the signal may have come in between, and is given again.
     while (this.#stopsItself && !this.hasEnded) {
@@ -111,13 +113,22 @@ export class WorkerProcess {
     this.#child.kill("SIGKILL");
   }
 
+  /** Makes it say what it is doing. */
+  tell(): void {
+    this.#child.kill("SIGUSR2");
+  }
+
   drain(): void {
     this.#child.kill("SIGTERM");
   }
 
-  /** What it was about to do outside, each time it is stopped or dead. */
-  #cut(): void {
-    for (const [what, times] of this.#inside) if (times > 0) this.cutOff.push(what);
+  /** Which bodies it is in. */
+  #look(now: "stopped" | "dead"): void {
+    for (const [what, times] of this.#inside) {
+      if (times <= 0) continue;
+      if (now === "stopped") this.stoppedInside.push(what);
+      this.onBody(what, now);
+    }
   }
 
   #hear(line: Line): void {
@@ -129,15 +140,20 @@ export class WorkerProcess {
         this.owner = line.owner;
         return;
       case "in":
+        this.onBody(line.what, "in");
         this.#inside.set(line.what, (this.#inside.get(line.what) ?? 0) + 1);
         return;
       case "out":
+        this.onBody(line.what, "out");
         this.#inside.set(line.what, (this.#inside.get(line.what) ?? 0) - 1);
         return;
       case "frozen":
         this.frozen = true;
         this.#stopsItself = true;
         this.onFrozen();
+        return;
+      case "stalled":
+        this.#look("stopped");
         return;
       case "thawed":
         this.#stopsItself = false;

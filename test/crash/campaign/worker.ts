@@ -15,10 +15,12 @@ import { shiftClock } from "./clock.ts";
 import { campaignGraphs, DOUBLE_QUESTION, type Outside } from "./graphs.ts";
 import { type LifeCounts, type Line, noCounts, SERVE, type WorkerOrder } from "./lines.ts";
 import type { LifePlan } from "./plan.ts";
-import { openStore } from "./stores.ts";
+import { LEASE_MS, openStore } from "./stores.ts";
 
 const WATCH_MS = 40;
 const ANSWER_MS = 100;
+/** Heartbeats come every third of a lease. */
+const STALL_MS = LEASE_MS / 2;
 /** How long the outside takes before it acts, and before it answers. */
 const OUTSIDE_MS = 30;
 
@@ -64,12 +66,23 @@ const outside: Outside = {
   act: async (what, idempotencyKey) => {
     say({ say: "in", what });
     await wait(Math.random() * OUTSIDE_MS);
-    await count(what, { idempotencyKey, idempotent: true });
+    await reached(() => count(what, { idempotencyKey, idempotent: true }));
     await wait(Math.random() * OUTSIDE_MS);
     say({ say: "out", what });
   },
-  acted: async (what, idempotencyKey) => (await counted(what, idempotencyKey)) > 0,
+  acted: async (what, idempotencyKey) => (await reached(() => counted(what, idempotencyKey))) > 0,
 };
+
+/** Of a process that stood still the receiver has closed the idle connections. With the same key it may be asked again. */
+async function reached<T>(call: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== "ECONNRESET") throw error;
+    }
+  }
+}
 
 function stopAtPoints(points: ReadonlySet<string>): void {
   if (points.size === 0) return;
@@ -102,7 +115,7 @@ async function serve({ place, life }: WorkerOrder): Promise<void> {
   let clockShifts = 0;
   let ended = false;
   const faults = new Faults(await openStore(place), life.faults);
-  const checkpointer = new Checkpointer(faults.backend);
+  const checkpointer = new Checkpointer(faults.backend, { effectsOnVolatile: true });
   const runtime = createRuntime({
     checkpointer,
     graphs: campaignGraphs(checkpointer, outside),
@@ -120,7 +133,11 @@ async function serve({ place, life }: WorkerOrder): Promise<void> {
     }, afterMs);
   }
   let said = JSON.stringify(noCounts);
+  let lastTold = performance.now();
   const tell = () => {
+    const stoodMs = Math.round(performance.now() - lastTold);
+    lastTold = performance.now();
+    if (stoodMs > STALL_MS) say({ say: "stalled", ms: stoodMs });
     const counts: LifeCounts = { ...worker.counts, ...faults.counts(), clockShifts };
     if (JSON.stringify(counts) === said) return;
     said = JSON.stringify(counts);
@@ -133,10 +150,18 @@ async function serve({ place, life }: WorkerOrder): Promise<void> {
   worker.start();
   say({ say: "serving", owner: checkpointer.backend.owner });
   const answering = answerAll(checkpointer, () => ended);
+  let doing = "serving";
+  process.on("SIGUSR2", () => {
+    const resources = process.getActiveResourcesInfo().join(" ");
+    say({ say: "error", text: `doing: ${doing}, running ${worker.running.join(" ")}; waits for ${resources}` });
+  });
   await told;
+  doing = "ending its answers";
   ended = true;
   await answering;
+  doing = "draining";
   await runtime.close();
+  doing = "closing";
   tell();
   clearInterval(telling);
   await checkpointer.close();
