@@ -5,7 +5,7 @@ import { availableParallelism } from "node:os";
 import { kitFile, serve } from "../../../src/testing/child.ts";
 import { startPostgres } from "../../servers/postgres.ts";
 import { startRedis } from "../../servers/redis-server.ts";
-import { type CampaignCounts, disturbances, totals } from "./counts.ts";
+import { type BackendCounts, type CampaignCounts, disturbances, totals } from "./counts.ts";
 import type { CampaignBackend } from "./plan.ts";
 import type { RoundResult } from "./round.ts";
 import { addRound, playRounds, type ServerUrls } from "./rounds.ts";
@@ -56,8 +56,9 @@ export async function runCampaign(options: CampaignOptions): Promise<boolean> {
   const counter = await serve(kitFile("counter-server"));
   const counts: CampaignCounts = {};
   const failed: RoundResult[] = [];
+  const underWay = new Map<string, BackendCounts>();
   const seconds = () => Math.round((performance.now() - begun) / 1000);
-  const progress = setInterval(() => console.log(`${seconds()} s: ${progressOf(counts)}`), PROGRESS_MS);
+  const progress = setInterval(() => console.log(`${seconds()} s: ${progressOf(counts, underWay)}`), PROGRESS_MS);
   const stop = new AbortController();
   const timer = minutes === undefined ? undefined : setTimeout(() => stop.abort(), minutes * 60_000);
   try {
@@ -68,8 +69,12 @@ export async function runCampaign(options: CampaignOptions): Promise<boolean> {
       rounds,
       disturbances: perRound,
       signal: stop.signal,
-      onBegin: (round, backend) => console.log(`${seconds()} s: round with seed ${round} on ${backend}`),
+      onBegin: (round, backend, live) => {
+        underWay.set(`${backend} seed ${round}`, live);
+        console.log(`${seconds()} s: round with seed ${round} on ${backend}`);
+      },
       onEnd: (result) => {
+        underWay.delete(`${result.backend} seed ${result.seed}`);
         addRound(counts, result);
         if (result.problems.length > 0) failed.push(result);
         for (const problem of result.problems) console.error(`seed ${result.seed} on ${result.backend}: ${problem}`);
@@ -89,11 +94,10 @@ export async function runCampaign(options: CampaignOptions): Promise<boolean> {
   return failed.length === 0;
 }
 
-function progressOf(counts: CampaignCounts): string {
-  const parts = Object.entries(counts).map(
-    ([name, one]) => `${name} ${one.rounds} rounds, ${disturbances(one)} deaths and freezes`,
-  );
-  return parts.join("; ") || "the first rounds are under way";
+function progressOf(counts: CampaignCounts, underWay: ReadonlyMap<string, BackendCounts>): string {
+  const { rounds, deaths, freezes } = totals(counts);
+  const live = [...underWay].map(([name, one]) => `${name} ${disturbances(one)}`);
+  return `${rounds} rounds with ${deaths + freezes} deaths and freezes; under way: ${live.join(", ")}`;
 }
 
 interface Report {

@@ -78,7 +78,7 @@ function lifePlan(random: Random): LifePlan {
   const drains = random.chance(0.08);
   return {
     faults: Array.from({ length: random.pick([0, 1, 1, 2]) }, () => ({
-      commit: random.whole(1, 60),
+      commit: random.whole(1, 30),
       mode: random.pick(["before", "after"] as const),
     })),
     clock: random.chance(0.2) ? { afterMs: random.whole(0, 2000), byMs: random.pick(CLOCKS) } : undefined,
@@ -98,8 +98,8 @@ const PLACES = ["before", "inside", "after"] as const;
 
 function pointIn(random: Random): string {
   const place = random.pick(PLACES);
-  if (random.chance(0.4)) return `commit:${random.whole(1, 80)}:${place}`;
-  return `effect:${random.pick(["send", "send", "send-again"])}:${random.whole(1, 14)}:${place}`;
+  if (random.chance(0.4)) return `commit:${random.whole(1, 40)}:${place}`;
+  return `effect:${random.pick(["send", "send", "send-again"])}:${random.whole(1, 6)}:${place}`;
 }
 
 /** Every scenario comes once in each handful of threads, in an order of its own. */

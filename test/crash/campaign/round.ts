@@ -29,6 +29,8 @@ export interface RoundOptions {
   /** Deaths and freezes after which it becomes quiet. */
   readonly disturbances: number;
   readonly signal?: AbortSignal | undefined;
+  /** Filled as it goes on, for whoever wants to look. */
+  readonly counts?: BackendCounts;
 }
 
 export interface RoundResult {
@@ -39,7 +41,7 @@ export interface RoundResult {
 }
 
 /** Threads under way at a time: a death hits many of them. */
-const WIDTH = 30;
+const WIDTH = 16;
 /** Nobody disturbs any more: by then everything has ended, or is stuck. */
 const CALM_MAX_MS = 60_000;
 /** A worker of the calm comes so much later that everything is due which a clock set forward has put off. */
@@ -54,7 +56,7 @@ const quiet = (clock: LifePlan["clock"]): LifePlan => ({
 
 export async function playRound(options: RoundOptions): Promise<RoundResult> {
   const directory = await mkdtemp(join(tmpdir(), "holdfast-campaign-"));
-  const counts = noBackendCounts();
+  const { counts = noBackendCounts() } = options;
   const problems: string[] = [];
   const place = placeOf(options, directory);
   const store = await openStore(place);

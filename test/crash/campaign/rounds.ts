@@ -1,6 +1,6 @@
 /** Rounds on several backends, several at a time. */
 
-import { addCounts, type CampaignCounts, noBackendCounts } from "./counts.ts";
+import { addCounts, type BackendCounts, type CampaignCounts, noBackendCounts } from "./counts.ts";
 import type { CampaignBackend } from "./plan.ts";
 import { playRound, type RoundResult } from "./round.ts";
 
@@ -18,7 +18,8 @@ export interface RoundsOptions {
   readonly disturbances: number;
   /** No further round begins, and those that are under way become quiet. */
   readonly signal?: AbortSignal;
-  readonly onBegin?: (seed: number, backend: CampaignBackend) => void;
+  /** `counts` are filled while the round goes on. */
+  readonly onBegin?: (seed: number, backend: CampaignBackend, counts: BackendCounts) => void;
   readonly onEnd: (result: RoundResult) => void;
 }
 
@@ -34,8 +35,9 @@ export async function playRounds(options: RoundsOptions): Promise<void> {
       if (signal?.aborted === true || (rounds !== undefined && round >= rounds)) return;
       begun.set(backend, round + 1);
       const seed = first + round;
-      onBegin?.(seed, backend);
-      onEnd(await playRound({ seed, backend, url, counterUrl, disturbances, signal }));
+      const counts = noBackendCounts();
+      onBegin?.(seed, backend, counts);
+      onEnd(await playRound({ seed, backend, url, counterUrl, disturbances, signal, counts }));
     }
   };
   const backends = Object.entries(urls) as [CampaignBackend, string][];
