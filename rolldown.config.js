@@ -9,6 +9,7 @@ const programs = [
   ...filesIn("dist/test/adopt/programs"),
   ...filesIn("dist/test/crash/programs"),
   ...filesIn("dist/test/testing/programs"),
+  "dist/test/crash/campaign/worker.js",
   "dist/test/loss/program.js",
   "dist/test/demo/broken-child.js",
   "dist/examples/demo/child.js",

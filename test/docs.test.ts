@@ -16,6 +16,7 @@ import ts from "typescript";
 import { describe, expect, test } from "vitest";
 import { help } from "../examples/demo/options.ts";
 import { holdfast } from "./cli/terminal.ts";
+import { commandLine } from "./crash/campaign/options.ts";
 import { manifest, root } from "./repository/source-tree.ts";
 
 const read = (path: string) => readFileSync(join(root, path), "utf8");
@@ -99,7 +100,7 @@ describe("programs", () => {
   }
 });
 
-test("commands are scripts of package.json, and options of the demo are options it has", () => {
+test("commands are scripts of package.json, and options of the demo and the campaign are options they have", () => {
   const wrong = [...blocks].flatMap(([path, all]) => {
     const shell = all.filter(({ info }) => info === "sh").map(({ text }) => text);
     const commands = [
@@ -132,7 +133,8 @@ function isKnownCommand(command: string): boolean {
   if (program !== "npm") return /^(?:[A-Z_]+=\S+ )*node --import holdfast\/testing\/kill \S+$/.test(command);
   if (verb === "run") {
     const options = [...rest.join(" ").matchAll(/--[a-z]+/g)].map(([option]) => option);
-    return name in manifest.scripts && options.every((option) => help.includes(option));
+    const known = name === "crash" ? Object.keys(commandLine).map((option) => `--${option}`) : help;
+    return name in manifest.scripts && options.every((option) => known.includes(option));
   }
   return ["ci", "test", "install", "rebuild", "pack"].includes(verb);
 }

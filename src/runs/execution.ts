@@ -126,12 +126,23 @@ export class Execution {
     // Handed back: whoever claims it next goes on from the last checkpoint.
     if (this.#stop === "abort" || isGraphDrained(error)) return { status: "queued", worker: undefined, due: now };
     const failures = (notes.failures ?? 0) + 1;
-    const told = { ...notes, failures, error: runError(error) };
-    const again = isHoldfastError(error) && (error.retryable || OVERTAKEN.includes(error.code));
-    if (again && failures < FAILURES_MAX) {
+    const reasons = reasonsOf(error);
+    const lasting = reasons.find((reason) => !isPassing(reason));
+    const told = { ...notes, failures, error: runError(lasting ?? reasons[0]) };
+    if (lasting === undefined && failures < FAILURES_MAX) {
       const due = now + Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), DELAY_MAX_MS);
       return { status: "retrying", worker: undefined, due, notes: told };
     }
     return { status: "failed", worker: undefined, due: undefined, notes: told };
   }
+}
+
+/** Of tasks that failed in the same superstep LangGraph throws all errors as one. */
+function reasonsOf(error: unknown): readonly unknown[] {
+  return error instanceof AggregateError && error.errors.length > 0 ? error.errors : [error];
+}
+
+/** Whether it may be better later. */
+function isPassing(error: unknown): boolean {
+  return isHoldfastError(error) && (error.retryable || OVERTAKEN.includes(error.code));
 }

@@ -40,6 +40,7 @@ export class FaultyBackend implements Backend {
   #commits = 0;
   #injected = 0;
   readonly transaction?: NonNullable<Backend["transaction"]>;
+  readonly watch?: NonNullable<Backend["watch"]>;
 
   /** Everything goes to `backend`, which is not closed by anything but {@link close}. */
   constructor(backend: Backend, plan: FaultPlan) {
@@ -55,6 +56,8 @@ export class FaultyBackend implements Backend {
     this.#backend = backend;
     this.#plan = plan;
     const transaction = backend.transaction?.bind(backend);
+    const watch = backend.watch?.bind(backend);
+    if (watch !== undefined) this.watch = watch;
     if (transaction !== undefined) this.transaction = (body) => this.#faulty(() => transaction(body));
   }
 

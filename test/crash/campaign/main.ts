@@ -1,0 +1,15 @@
+/** `npm run crash`: exit code 1 where anything was not as it must be, 2 where the command line is wrong. */
+
+import { runCampaign } from "./campaign.ts";
+import { readOptions } from "./options.ts";
+
+function optionsOrExit() {
+  try {
+    return readOptions(process.argv.slice(2));
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    return process.exit(2);
+  }
+}
+
+process.exit((await runCampaign(optionsOrExit())) ? 0 : 1);
