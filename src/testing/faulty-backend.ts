@@ -41,6 +41,7 @@ export class FaultyBackend implements Backend {
   #injected = 0;
   readonly transaction?: NonNullable<Backend["transaction"]>;
   readonly watch?: NonNullable<Backend["watch"]>;
+  readonly heartbeat?: NonNullable<Backend["heartbeat"]>;
 
   /** Everything goes to `backend`, which is not closed by anything but {@link close}. */
   constructor(backend: Backend, plan: FaultPlan) {
@@ -57,7 +58,9 @@ export class FaultyBackend implements Backend {
     this.#plan = plan;
     const transaction = backend.transaction?.bind(backend);
     const watch = backend.watch?.bind(backend);
+    const heartbeat = backend.heartbeat?.bind(backend);
     if (watch !== undefined) this.watch = watch;
+    if (heartbeat !== undefined) this.heartbeat = heartbeat;
     if (transaction !== undefined) this.transaction = (body) => this.#faulty(() => transaction(body));
   }
 

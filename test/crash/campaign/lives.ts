@@ -7,7 +7,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Backend } from "holdfast";
 import type { BackendCounts } from "./counts.ts";
 import type { LifePlan, RoundPlan } from "./plan.ts";
-import { type StorePlace, TAKES_OVER_FROZEN } from "./stores.ts";
+import type { StorePlace } from "./stores.ts";
 import { WorkerProcess } from "./worker-process.ts";
 
 const LOOK_MS = 100;
@@ -145,7 +145,8 @@ export class Lives {
     if (plan.workers === 1) successor.serve();
     await this.#until(worker, forMs);
     const { owner } = worker;
-    if (TAKES_OVER_FROZEN[plan.backend] && owner !== undefined) {
+    // One that stands still inside a transaction of SQLite holds up everybody, and is not taken over.
+    if (owner !== undefined) {
       const latest = performance.now() + STANDS_MAX_MS;
       let left = 1;
       while (!worker.hasEnded && performance.now() < latest && !this.#calm.signal.aborted) {
@@ -187,8 +188,7 @@ export class Lives {
     counts.lostAnswers += lostAnswers;
     counts.clockShifts += clockShifts;
     for (const error of worker.errors) counts.errors[codeOf(error)] = (counts.errors[codeOf(error)] ?? 0) + 1;
-    // Where nobody takes over from a worker that stands still, nobody else sends anything.
-    if (TAKES_OVER_FROZEN[this.#parts.plan.backend]) this.stoppedInside.push(...worker.stoppedInside);
+    this.stoppedInside.push(...worker.stoppedInside);
     this.answered.push(...worker.answered);
   }
 }

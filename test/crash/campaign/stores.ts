@@ -13,18 +13,11 @@ export type StorePlace =
 /** The shortest that is allowed: how long the others wait for a worker that is gone. */
 export const LEASE_MS = 1000;
 
-/** Whether a worker that stands still is taken over there, and not only one that is gone. */
-export const TAKES_OVER_FROZEN: Readonly<Record<StorePlace["backend"], boolean>> = {
-  sqlite: false,
-  postgres: true,
-  redis: true,
-};
-
 export async function openStore(place: StorePlace): Promise<Backend> {
   switch (place.backend) {
     case "sqlite":
       // Processes die, the machine does not: what this level may lose is not at stake.
-      return sqliteBackend(place.file, { synchronous: "NORMAL" });
+      return sqliteBackend(place.file, { synchronous: "NORMAL", leaseMs: LEASE_MS });
     case "postgres":
       return postgresBackend(place.url, { schema: place.schema, leaseMs: LEASE_MS });
     case "redis":
