@@ -42,7 +42,7 @@ function endAll(): void {
 }
 
 /** Kills the child should this process exit first; the listener exists only while there are children. */
-function watch(child: ChildProcess): void {
+export function watch(child: ChildProcess): void {
   if (children.size === 0) process.on("exit", endAll);
   children.add(child);
   child.once("close", () => {

@@ -86,7 +86,7 @@ export async function runCampaign(options: CampaignOptions): Promise<boolean> {
     await counter.stop();
     await servers.stop();
   }
-  const took = { seconds: seconds(), cores: availableParallelism(), node: process.version };
+  const took = { minutes, seconds: seconds(), cores: availableParallelism(), node: process.version };
   if (options.out !== undefined) writeReport(options.out, { ...took, seed, perRound, counts, failed });
   console.log(summary(counts, took.seconds));
   for (const { seed: bad, backend } of failed)
@@ -101,6 +101,7 @@ function progressOf(counts: CampaignCounts, underWay: ReadonlyMap<string, Backen
 }
 
 interface Report {
+  readonly minutes: number | undefined;
   readonly seconds: number;
   readonly cores: number;
   readonly node: string;
@@ -110,8 +111,9 @@ interface Report {
   readonly failed: readonly RoundResult[];
 }
 
-function writeReport(file: string, { seed, perRound, counts, failed, ...took }: Report): void {
-  const command = `npm run crash -- --minutes N --seed ${seed} --disturbances ${perRound}`;
+function writeReport(file: string, { minutes, seed, perRound, counts, failed, ...took }: Report): void {
+  const time = minutes === undefined ? "" : ` --minutes ${minutes}`;
+  const command = `npm run crash --${time} --seed ${seed} --disturbances ${perRound}`;
   const problems = failed.flatMap((one) =>
     one.problems.map((problem) => `seed ${one.seed} on ${one.backend}: ${problem}`),
   );

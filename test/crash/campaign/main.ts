@@ -12,4 +12,6 @@ function optionsOrExit() {
   }
 }
 
+// A worker that stands still does not see that we are gone: it is killed as we exit.
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
 process.exit((await runCampaign(optionsOrExit())) ? 0 : 1);

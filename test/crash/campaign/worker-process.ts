@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { kitFile } from "../../../src/testing/child.ts";
+import { kitFile, watch } from "../../../src/testing/child.ts";
 import { type LifeCounts, type Line, noCounts, SERVE, type WorkerOrder } from "./lines.ts";
 
 /** The bundled program; this file runs compiled, and from its source in vitest. */
@@ -56,6 +56,7 @@ export class WorkerProcess {
       env: { ...process.env, HOLDFAST_COUNTER_URL: counterUrl, HOLDFAST_KILL_AT: point },
       stdio: ["pipe", "pipe", "pipe"],
     });
+    watch(this.#child);
     // It dies with unread input as often as not.
     this.#child.stdin?.on("error", () => {});
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
