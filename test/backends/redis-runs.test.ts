@@ -26,7 +26,8 @@ async function fresh(options: RedisOptions = {}) {
   const client = redisClient(url);
   onTestFinished(() => client.disconnect());
   const open = async (more: RedisOptions = {}) => {
-    const backend = await redisBackend(url, { prefix, ...options, ...more });
+    // No sign of life comes in between where calls are counted.
+    const backend = await redisBackend(url, { prefix, leaseMs: 3_600_000, ...options, ...more });
     onTestFinished(() => backend.close());
     return backend;
   };
