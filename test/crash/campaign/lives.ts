@@ -105,6 +105,8 @@ export class Lives {
       counts.freezesAtPoints += 1;
       stands.push(this.#stand(worker, successor, freezes.find(({ at }) => "point" in at)?.forMs ?? 0));
     };
+    // One that took over early, from a worker that stood still, may have stopped itself by now.
+    if (worker.frozen) worker.onFrozen();
     await worker.serving.catch((error: unknown) => {
       // One that dies while it opens the store is a death like any other.
       if (worker.order.life.end.point === undefined) problems.push(String(error));
