@@ -6,7 +6,6 @@
  */
 
 import { once } from "node:events";
-import { setTimeout as wait } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 
 export interface Heartbeat {
@@ -44,15 +43,25 @@ export async function startHeartbeat(program: string, data: object, events: Hear
     if (!stopped) events.begun?.();
   });
   thread.unref();
-  await Promise.race([begun, ended, wait(WAIT_MS)]);
+  await atMost(WAIT_MS, begun, ended);
   return {
     stop: async () => {
       stopped = true;
       thread.postMessage("end");
-      await Promise.race([ended, wait(WAIT_MS)]);
+      await atMost(WAIT_MS, ended);
       await thread.terminate();
     },
   };
+}
+
+/** Resolves with the first of them, or when the time is over; leaves no timer that a finished process would wait for. */
+async function atMost(ms: number, ...events: readonly Promise<unknown>[]): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([...events, late]);
+  clearTimeout(timer);
 }
 
 /** One heartbeat for all who ask: it ends when each of them has stopped it, or all at once. */

@@ -60,17 +60,15 @@ export async function queueGoOn(
   if (isResume(body)) {
     const given = await answersOf(parts.checkpointer.waitLedger, thread, body.command?.resume, identity.owner);
     for (const { id, decision } of given) await record(parts, id, decision, undefined, identity);
-    const [active] = await runtime.activeRuns(thread);
-    if (active !== undefined) return active;
-  } else {
-    const [active] = await runtime.activeRuns(thread);
-    if (active !== undefined)
-      throw new Problem("THREAD_BUSY", `Thread ${JSON.stringify(thread)} has a run that has not ended: ${active.id}.`, {
-        thread,
-        run: active.id,
-        status: active.status,
-      });
   }
+  const [active] = await runtime.activeRuns(thread);
+  if (active !== undefined && isResume(body)) return active;
+  if (active !== undefined)
+    throw new Problem("THREAD_BUSY", `Thread ${JSON.stringify(thread)} has a run that has not ended: ${active.id}.`, {
+      thread,
+      run: active.id,
+      status: active.status,
+    });
   const { run } = await runtime.start(graph, null, {
     threadId: thread,
     owner,
@@ -79,12 +77,13 @@ export async function queueGoOn(
   return run;
 }
 
-/** Whether the thread is there for who asks, as far as its runs say: a thread begins with its first run. */
-export async function ownRuns(runtime: Runtime, thread: string, { owner }: Identity): Promise<boolean> {
+/** The run that the thread began with: it says whose thread it is before anything else of it is stored. */
+export async function firstRun(runtime: Runtime, thread: string): Promise<RunRecord | undefined> {
   const [first] = await runtime.list({ thread, limit: 1 });
-  if (first === undefined) return false;
-  return owner === undefined || first.owner === owner;
+  return first;
 }
+
+export const isTheirs = (run: RunRecord, { owner }: Identity): boolean => owner === undefined || run.owner === owner;
 
 /** @throws UNKNOWN_RUN, also where it is another thread's or owner's */
 export async function findRun(runtime: Runtime, thread: string, id: string, { owner }: Identity): Promise<RunRecord> {

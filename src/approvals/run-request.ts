@@ -10,6 +10,8 @@ import { z } from "@hono/zod-openapi";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Problem } from "./problem.ts";
 
+export const threadParam = z.object({ thread: z.string().min(1).max(4000) });
+
 const nodes = z.union([z.literal("*"), z.array(z.string())]).nullish();
 const unused = z.unknown().optional().openapi({ description: "Accepted and without meaning here." });
 const refused = z.unknown().optional().openapi({ description: "Not served here: refused unless null." });

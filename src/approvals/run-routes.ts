@@ -6,12 +6,11 @@ import type { RunRecord } from "../runs/run-record.ts";
 import type { Runtime } from "../runs/runtime.ts";
 import type { HttpApp, HttpParts } from "./http-app.ts";
 import { Problem } from "./problem.ts";
-import { findRun, ownRuns, runView, statusesOf } from "./queued-runs.ts";
+import { findRun, firstRun, isTheirs, runView, statusesOf } from "./queued-runs.ts";
 import { answers, jsonAnswer } from "./route-answers.ts";
-import { runSchema } from "./run-request.ts";
+import { runSchema, threadParam } from "./run-request.ts";
 import { type Snapshot, threadState } from "./thread-state.ts";
 
-const threadParam = z.object({ thread: z.string().min(1).max(4000) });
 const runParam = threadParam.extend({ run: z.string().min(1).max(4000) });
 const flag = z.enum(["true", "false", "1", "0"]).optional();
 
@@ -74,7 +73,8 @@ export function runRoutes(app: HttpApp, parts: HttpParts, runtime: Runtime): voi
   app.openapi(list, async (c) => {
     const { thread } = c.req.valid("param");
     const { limit, offset, status } = c.req.valid("query");
-    if (!(await ownRuns(runtime, thread, c.var.identity))) return c.json([], 200);
+    const first = await firstRun(runtime, thread);
+    if (first === undefined || !isTheirs(first, c.var.identity)) return c.json([], 200);
     const statuses = status === undefined ? undefined : statusesOf(status);
     const found = await runtime.list({ thread, owner: c.var.identity.owner, status: statuses, limit: offset + limit });
     const views = found.map(runView).filter((view) => status === undefined || view.status === status);

@@ -2,8 +2,7 @@
  * Starting runs and reading state, in the shapes of LangGraph's servers, so that `@langchain/langgraph-sdk` can be used.
  *
  * A run is answered when its input is stored; it goes on in this process, or, where there is a runtime, in any that has a
- * worker. A thread is its owner's: to everybody else it
- * is not there.
+ * worker. A thread is its owner's: to everybody else it is not there.
  */
 
 import { randomUUID } from "node:crypto";
@@ -17,7 +16,7 @@ import type { Identity } from "./access.ts";
 import type { ThreadRef } from "./back-off.ts";
 import type { HttpApp, HttpParts } from "./http-app.ts";
 import { Problem } from "./problem.ts";
-import { checkQueuedBody, ownRuns, queueGoOn, queueInput, runView } from "./queued-runs.ts";
+import { checkQueuedBody, firstRun, isTheirs, queueGoOn, queueInput, runView } from "./queued-runs.ts";
 import { answersOf, record } from "./recording.ts";
 import { answers, jsonAnswer, jsonBody } from "./route-answers.ts";
 import {
@@ -28,11 +27,10 @@ import {
   runBodySchema,
   runConfig,
   runSchema,
+  threadParam,
 } from "./run-request.ts";
 import { resultOf } from "./run-routes.ts";
 import { type Snapshot, threadState } from "./thread-state.ts";
-
-const threadParam = z.object({ thread: z.string().min(1).max(4000) });
 
 const create = createRoute({
   method: "post",
@@ -146,10 +144,11 @@ async function queueRun(
   checkQueuedBody(body);
   const graph = graphOf(parts, body.assistant_id);
   const found = await findThread(parts, thread, identity);
-  const hasRuns = found === undefined && (await runtime.list({ thread, limit: 1 })).length > 0;
-  if (hasRuns && !(await ownRuns(runtime, thread, identity))) throw unknownThread(thread);
+  const first = found === undefined ? await firstRun(runtime, thread) : undefined;
+  if (first !== undefined && !isTheirs(first, identity)) throw unknownThread(thread);
   const fresh = body.input !== undefined && body.input !== null;
-  if (found === undefined && !hasRuns && (!fresh || body.if_not_exists === "reject")) throw unknownThread(thread);
+  if (found === undefined && first === undefined && (!fresh || body.if_not_exists === "reject"))
+    throw unknownThread(thread);
   const ref: ThreadRef = { thread, graph, owner: identity.owner ?? found?.owner };
   if (!fresh) {
     if (found?.graph_id !== undefined && found.graph_id !== graph) throw wrongGraph(thread, found.graph_id, graph);

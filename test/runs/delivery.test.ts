@@ -5,6 +5,7 @@ import { ask, type Checkpointer } from "holdfast";
 import { createRuntime, type Delivery, type Handled, type RuntimeOptions, type WorkerOptions } from "holdfast/runs";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { newStore, type Store, sharedStoreNames, storeNames } from "../backends-table.ts";
+import { gate } from "../checkpointer/subject.ts";
 import { blind } from "./blind.ts";
 
 const State = Annotation.Root({ log: Annotation<string[]>({ reducer: (a, b) => [...a, ...b], default: () => [] }) });
@@ -39,14 +40,6 @@ class Queue implements Delivery {
     await vi.waitFor(() => expect(this.receivers.length).toBeGreaterThan(receiver));
     return this.receivers[receiver]?.handler(run) as Promise<Handled>;
   }
-}
-
-function gate() {
-  let open = (): void => {};
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { open: () => open(), opened };
 }
 
 interface World {
@@ -107,8 +100,8 @@ describe.each(storeNames)("on %s", (name) => {
   test("a run is executed by the worker that is told of it, and its message is acknowledged when it has ended", async () => {
     const queue = new Queue();
     const world: World = { begun: [] };
-    const { opened, open } = gate();
-    world.during = () => opened;
+    const { passed, open } = gate();
+    world.during = () => passed;
     const { runtime, begin } = await processOn(await newStore(name), { queue, world });
     const id = await begin("a");
     let handled: Handled | undefined;
@@ -227,8 +220,8 @@ describe.each(storeNames)("on %s", (name) => {
   test("drain takes no message any more before it ends the supersteps; what is in hand comes again", async () => {
     const queue = new Queue();
     const world: World = { begun: [] };
-    const { opened, open } = gate();
-    world.during = () => opened;
+    const { passed, open } = gate();
+    world.during = () => passed;
     const { runtime, begin, worker } = await processOn(await newStore(name), { queue, world });
     const [id, other] = [await begin("a"), await begin("b", { thread: "u" })];
     const message = queue.deliver(id);
@@ -248,8 +241,8 @@ describe.each(storeNames)("on %s", (name) => {
   test("a worker without a free place claims nothing for a message, which comes again", async () => {
     const queue = new Queue();
     const world: World = { begun: [] };
-    const { opened, open } = gate();
-    world.during = () => opened;
+    const { passed, open } = gate();
+    world.during = () => passed;
     const { begin } = await processOn(await newStore(name), { queue, world, worker: { concurrency: 1 } });
     const [a, b] = [await begin("a"), await begin("b", { thread: "u" })];
     const first = queue.deliver(a);
@@ -265,8 +258,8 @@ test.each(sharedStoreNames)("on %s a message for a run that a living worker has 
   const store = await newStore(name);
   const queue = new Queue();
   const world: World = { begun: [] };
-  const { opened, open } = gate();
-  world.during = () => opened;
+  const { passed, open } = gate();
+  world.during = () => passed;
   const { runtime, begin } = await processOn(store, { queue, world });
   const id = await begin("a");
   const message = queue.deliver(id);

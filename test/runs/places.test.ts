@@ -4,18 +4,11 @@ import { Annotation, START, StateGraph } from "@langchain/langgraph";
 import type { Backend, Checkpointer, Op } from "holdfast";
 import { createRuntime } from "holdfast/runs";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { gate } from "../checkpointer/subject.ts";
 import { newStore, storeNames } from "../backends-table.ts";
 
 const State = Annotation.Root({ n: Annotation<number>() });
 const QUICK = { pollMs: 10, takeoverMs: 10 };
-
-function gate() {
-  let open = (): void => {};
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { open: () => open(), opened };
-}
 
 /** Two graphs whose node lasts until `turns` turns of the event loop have passed. */
 function world(checkpointer: Checkpointer, turns: number) {
@@ -83,7 +76,7 @@ test("a run that was being claimed when the worker was told to end is handed bac
           const isClaim = (op: Op) => op.kind === "run" && op.row.status === "running";
           if (commits.flat().some(isClaim)) {
             claiming.open();
-            await drained.opened;
+            await drained.passed;
           }
           return target.commit(commits);
         };
@@ -100,7 +93,7 @@ test("a run that was being claimed when the worker was told to end is handed bac
   onTestFinished(() => runtime.close());
   const { run } = await runtime.start("graph", { n: 0 }, { threadId: "t" });
   const worker = runtime.worker(QUICK).start();
-  await claiming.opened;
+  await claiming.passed;
   const ended = worker.drain();
   drained.open();
   await ended;

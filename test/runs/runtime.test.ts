@@ -5,20 +5,12 @@ import { ask, type Checkpointer, effect, isHoldfastError } from "holdfast";
 import { createRuntime, type Runtime, type RuntimeOptions, type WorkerOptions } from "holdfast/runs";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { gate } from "../checkpointer/subject.ts";
 import { newStore, type Store, storeNames } from "../backends-table.ts";
 
 const State = Annotation.Root({
   log: Annotation<string[]>({ reducer: (a, b) => [...a, ...b], default: () => [] }),
 });
-
-/** Something that a node waits for until the test says so. */
-function gate() {
-  let open = (): void => {};
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { open: () => open(), opened };
-}
 
 interface World {
   /** What nodes do, by the first word of the thread's log. */
@@ -176,7 +168,7 @@ describe.each(storeNames)("on %s", (name) => {
 
   test("a cancel ends a queued run at once, and an executed one by aborting it; nothing of it is stored after", async () => {
     const world: World = { executed: [] };
-    const { opened, open } = gate();
+    const { passed, open } = gate();
     world.during = (_thread, signal) =>
       new Promise((_resolve, reject) => {
         open();
@@ -187,7 +179,7 @@ describe.each(storeNames)("on %s", (name) => {
     const second = await runtime.start("act", input("b"), { threadId: "t" });
     expect((await runtime.cancel(second.run.id, { by: "ana" })).status).toBe("cancelled");
     quick(runtime);
-    await opened;
+    await passed;
     await runtime.cancel(first.run.id, { by: "ana", reason: "wrong card" });
     expect(await runtime.wait(first.run.id)).toMatchObject({
       status: "cancelled",
@@ -214,18 +206,18 @@ describe.each(storeNames)("on %s", (name) => {
 
   test("drain ends the superstep and hands the run back; the next worker goes on from there", async () => {
     const world: World = { executed: [] };
-    const { opened, open } = gate();
+    const { passed, open } = gate();
     const leave = gate();
     let visits = 0;
     world.during = async () => {
       visits += 1;
       open();
-      await leave.opened;
+      await leave.passed;
     };
     const { runtime } = await runtimeOn(await newStore(name), world);
     const { run } = await runtime.start("act", input("a"), { threadId: "t" });
     const worker = quick(runtime);
-    await opened;
+    await passed;
     const drained = worker.drain();
     leave.open();
     await drained;
@@ -249,13 +241,13 @@ describe.each(storeNames)("on %s", (name) => {
       });
     };
     const held = await runtime.start("act", input("b"), { threadId: "t" });
-    await arrived.opened;
+    await arrived.passed;
     const refused = await runtime.start("act", input("c"), { threadId: "t", multitask: "reject" }).catch((e) => e);
     expect(isHoldfastError(refused, "THREAD_HAS_RUN")).toBe(true);
     arrived = gate();
     const heldToo = await runtime.start("act", input("c"), { threadId: "t", multitask: "interrupt" });
     expect((await runtime.get(held.run.id)).status).toBe("cancelled");
-    await arrived.opened;
+    await arrived.passed;
     world.during = () => {};
     const last = await runtime.start("act", input("d"), { threadId: "t", multitask: "rollback" });
     expect((await runtime.get(heldToo.run.id)).status).toBe("cancelled");
